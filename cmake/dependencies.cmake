@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+# Third-party packages, each found once, here. `scripts/setup` installs them all.
+find_package(Threads REQUIRED)
+find_package(fmt CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(FlatBuffers CONFIG REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(ISAL REQUIRED IMPORTED_TARGET libisal)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+if(BATCHLOOM_TESTS)
+  find_package(GTest CONFIG REQUIRED)
+  find_package(rapidcheck CONFIG REQUIRED)
+  find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
+endif()

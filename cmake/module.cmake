@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+include(GoogleTest)
+
+# add_module(NAME [DEPENDS target...] [LINK target...] [TEST_LINK target...])
+#
+# Makes the static library batchloom_<NAME> (alias batchloom::<NAME>) from the .cc files of the
+# current folder, and, where tests are built, batchloom_<NAME>_tests from its *_test.cc files.
+# DEPENDS are what a user of the module's headers needs too; LINK are implementation details, named
+# in .cc files only; TEST_LINK are for tests and fixtures. Files called *_testing.{h,cc} are shared
+# fixtures: they go into the library batchloom_<NAME>_testing, which other modules' tests may link.
+function(add_module NAME)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  file(GLOB headers CONFIGURE_DEPENDS *.h)
+  set(tests ${sources})
+  set(fixtures ${sources})
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER fixtures INCLUDE REGEX "_testing\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_(test|testing)\\.cc$")
+  list(FILTER headers EXCLUDE REGEX "_testing\\.h$")
+
+  set(target batchloom_${NAME})
+  add_library(${target} STATIC ${sources})
+  add_library(batchloom::${NAME} ALIAS ${target})
+  set_property(GLOBAL APPEND PROPERTY BATCHLOOM_MODULES batchloom::${NAME})
+  target_sources(${target} PUBLIC
+    FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_link_libraries(${target} PUBLIC ${ARG_DEPENDS} PRIVATE ${ARG_LINK} batchloom_warnings)
+
+  if(NOT BATCHLOOM_TESTS)
+    return()
+  endif()
+  if(fixtures)
+    add_library(${target}_testing STATIC ${fixtures})
+    target_link_libraries(${target}_testing
+      PUBLIC ${target} ${ARG_TEST_LINK} GTest::gmock rapidcheck rapidcheck_gtest
+      PRIVATE ${ARG_LINK} batchloom_warnings)
+  endif()
+  if(tests)
+    add_test_program(${target}_tests PREFIX ${NAME}. SOURCES ${tests}
+      LINK ${target} $<TARGET_NAME_IF_EXISTS:${target}_testing> ${ARG_LINK} ${ARG_TEST_LINK})
+  endif()
+endfunction()
+
+# add_test_program(TARGET PREFIX text SOURCES file... LINK target...)
+#
+# An executable of GoogleTest and RapidCheck tests. Every test case becomes a ctest test, named
+# after PREFIX, that fails after 300 s.
+function(add_test_program TARGET)
+  cmake_parse_arguments(ARG "" "PREFIX" "SOURCES;LINK" ${ARGN})
+  add_executable(${TARGET} ${ARG_SOURCES})
+  target_link_libraries(${TARGET} PRIVATE
+    ${ARG_LINK} GTest::gmock GTest::gtest_main rapidcheck rapidcheck_gtest batchloom_warnings)
+  gtest_discover_tests(${TARGET}
+    TEST_PREFIX ${ARG_PREFIX} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say is true: their commands run, their links and paths exist."""
+
+import os
+import re
+import statistics
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from tidy_rules.tree import CPP, Tree
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = ROOT / "build" / "dev" / "batchloom"
+TIME_LIMIT_S = 300
+MAX_MEDIAN_LINES = 150
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+# Commands of the checkout, which the tests themselves are or which take too long here.
+CHECKOUT = re.compile(r"^(scripts/\S+|bench/run|\.ci/run|tools/\S+)")
+ELSEWHERE = re.compile(r"^(git clone |cd batchloom$)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A ```sh block: the document's path, its first line there, and its commands."""
+
+    document: Path
+    line: int
+    commands: list[str]
+
+
+def executed_documents() -> list[Path]:
+    return [ROOT / "README.md", *sorted((ROOT / "docs" / "guides").glob("*.md"))]
+
+
+def sh_blocks(document: Path) -> Iterator[Block]:
+    text = document.read_text(encoding="utf-8")
+    for fence in FENCE.finditer(text):
+        if fence[1] == "sh":
+            commands = fence[2].replace("\\\n", " ").splitlines()
+            yield Block(document, text.count("\n", 0, fence.start()) + 2, commands)
+
+
+def runnable(block: Block) -> list[str]:
+    """The commands to run; those that belong to the checkout must exist there instead."""
+    commands = []
+    for command in block.commands:
+        if script := CHECKOUT.match(command):
+            assert (ROOT / script[1]).is_file(), f"{place(block)}: there is no {script[1]}"
+        elif not ELSEWHERE.match(command):
+            commands.append(re.sub(r"(^|\s)build/\w+/batchloom\b", r"\1batchloom", command))
+    return commands
+
+
+def place(block: Block) -> str:
+    return f"{block.document.relative_to(ROOT)}:{block.line}"
+
+
+@pytest.mark.parametrize("document", executed_documents(), ids=lambda path: path.name)
+def test_commands_run(document: Path, tmp_path: Path) -> None:
+    """Block after block, in one empty folder: what a reader does who starts at the top."""
+    assert COMMAND.is_file(), f"no {COMMAND.relative_to(ROOT)}: run scripts/build"
+    bin_folder = tmp_path / "bin"
+    work_folder = tmp_path / "work"
+    bin_folder.mkdir()
+    work_folder.mkdir()
+    (bin_folder / "batchloom").symlink_to(COMMAND)
+    environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    for block in sh_blocks(document):
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", "\n".join(runnable(block))],
+            cwd=work_folder,
+            env=environment,
+            timeout=TIME_LIMIT_S,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        output = done.stdout + done.stderr
+        assert done.returncode == 0, f"{place(block)}: exit code {done.returncode}\n{output}"
+
+
+def test_documents_have_commands() -> None:
+    assert any(block.commands for path in executed_documents() for block in sh_blocks(path))
+
+
+def cells_of(row: str) -> list[str]:
+    return [cell.strip().strip("`") for cell in row.strip().strip("|").split("|")]
+
+
+def role_rows() -> list[dict[str, str]]:
+    """The rows of ARCHITECTURE.md's table with the columns Role, Folder, Main header, State."""
+    lines = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").splitlines()
+    tables = [cells_of(line) if line.startswith("|") else None for line in lines]
+    columns = ["Role", "Folder", "Main header", "State"]
+    assert columns in tables, f"ARCHITECTURE.md has no table with the columns {columns}"
+    rows = []
+    for cells in tables[tables.index(columns) + 2 :]:
+        if cells is None:
+            break
+        rows.append(dict(zip(columns, cells, strict=True)))
+    return rows
+
+
+def test_roles_exist_or_say_that_they_do_not() -> None:
+    for row in role_rows():
+        assert row["State"] in {"built", "not built yet"}, row
+        if row["State"] == "built":
+            folder = ROOT / row["Folder"]
+            header = row["Main header"]
+            assert folder.is_dir(), f"{row['Role']}: there is no folder {row['Folder']}"
+            exists = (ROOT / header).is_file() or (folder / header).is_file()
+            assert exists, f"{row['Role']}: there is no header {header}"
+
+
+def test_relative_links_resolve() -> None:
+    broken = []
+    for document in Tree(ROOT).of_kind("markdown"):
+        folder = (ROOT / document.path).parent
+        for target in LINK.findall(FENCE.sub("", document.text)):
+            path = target.partition("#")[0]
+            if path and not re.match(r"\w+:", path) and not (folder / path).exists():
+                broken.append(f"{document.path}: {target}")
+    assert not broken, "\n".join(broken)
+
+
+def test_cpp_files_are_small() -> None:
+    sizes = [len(file.lines) for file in Tree(ROOT).of_kind(*CPP)]
+    assert statistics.median(sizes) <= MAX_MEDIAN_LINES
