@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/base/hash.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/mman.h>
+
+#include <climits>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace batchloom {
+namespace {
+
+ByteSpan span_of(const std::vector<std::uint8_t>& bytes) {
+  return std::as_bytes(std::span(bytes));
+}
+
+/// The definition: reflected polynomial 0x82f63b78, one bit at a time.
+std::uint32_t crc32c_by_definition(ByteSpan bytes) {
+  std::uint32_t crc = 0xffffffff;
+  for (const std::byte byte : bytes) {
+    crc ^= static_cast<std::uint32_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0u);
+  }
+  return ~crc;
+}
+
+TEST(Crc32c, KnownValues) {
+  EXPECT_EQ(crc32c(as_bytes("123456789")), 0xe3069283u);
+  EXPECT_EQ(crc32c({}), 0u);
+  EXPECT_EQ(crc32c(Bytes(32, std::byte{0})), 0x8a9136aau);  // RFC 3720, B.4
+  EXPECT_EQ(crc32c(Bytes(32, std::byte{0xff})), 0x62a8ab43u);
+}
+
+RC_GTEST_PROP(Crc32c, IsItsDefinition, (std::vector<std::uint8_t> bytes)) {
+  RC_ASSERT(crc32c(span_of(bytes)) == crc32c_by_definition(span_of(bytes)));
+}
+
+RC_GTEST_PROP(Crc32c, ContinuesFromASeed, (std::vector<std::uint8_t> bytes)) {
+  const ByteSpan whole = span_of(bytes);
+  const auto cut = *rc::gen::inRange<std::size_t>(0, whole.size() + 1);
+  RC_ASSERT(crc32c(whole.subspan(cut), crc32c(whole.first(cut))) == crc32c(whole));
+}
+
+TEST(Crc32c, InputsLargerThanAnIntCounts) {
+  // Untouched anonymous memory is the kernel's zero page: this costs addresses, not memory.
+  constexpr std::size_t kSizeBytes = std::size_t{INT_MAX} + 4097;
+  void* memory = mmap(nullptr, kSizeBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(memory, MAP_FAILED);
+  const ByteSpan zeros(static_cast<const std::byte*>(memory), kSizeBytes);
+  // From the matrix of one zero bit, raised to the power of the bits by squaring.
+  EXPECT_EQ(crc32c(zeros), 0xa8a14aa4u);
+  munmap(memory, kSizeBytes);
+}
+
+TEST(Xxh3, KnownValues) {
+  EXPECT_EQ(xxh3_64({}), 0x2d06800538d394c2u);
+  EXPECT_EQ(xxh3_64(as_bytes("a")), 0xe6c632b61e964e1fu);
+  EXPECT_EQ(xxh3_64(as_bytes("abc")), 0x78af5f94892f3950u);
+}
+
+RC_GTEST_PROP(Digest, IsTheHashOfWhatWasAdded, (std::vector<std::vector<std::uint8_t>> parts)) {
+  Digest digest;
+  std::vector<std::uint8_t> all;
+  for (const auto& part : parts) {
+    digest.add(span_of(part));
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  RC_ASSERT(digest.value() == xxh3_64(span_of(all)));
+}
+
+TEST(Digest, FeedsIntegersLittleEndian) {
+  Digest digest;
+  digest.add_int<std::uint32_t>(0x04030201);
+  digest.add_int<std::uint8_t>(5);
+  EXPECT_EQ(digest.value(), xxh3_64(as_bytes("\x01\x02\x03\x04\x05")));
+}
+
+TEST(Digest, TextCarriesItsLength) {
+  Digest one;
+  one.add_text("ab");
+  one.add_text("c");
+  Digest other;
+  other.add_text("a");
+  other.add_text("bc");
+  EXPECT_NE(one.value(), other.value());
+}
+
+TEST(Digest, GoesOnAfterAMove) {
+  Digest digest;
+  digest.add(as_bytes("a"));
+  Digest moved = std::move(digest);
+  moved.add(as_bytes("bc"));
+  EXPECT_EQ(moved.value(), 0x78af5f94892f3950u);
+  EXPECT_EQ(moved.value(), 0x78af5f94892f3950u) << "value() changes nothing";
+}
+
+TEST(Mix64, IsSplitmix64) {
+  // The first output of splitmix64 with seed 0.
+  EXPECT_EQ(mix64(0x9e3779b97f4a7c15), 0xe220a8397b1dcdafu);
+}
+
+}  // namespace
+}  // namespace batchloom
