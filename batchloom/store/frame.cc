@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/store/frame.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "batchloom/base/hash.h"
+
+namespace batchloom::store {
+namespace {
+
+constexpr std::string_view kMagic = "BLSO";
+
+constexpr std::size_t kMagicAt = 0;
+constexpr std::size_t kKindAt = 4;
+constexpr std::size_t kVersionAt = 6;
+constexpr std::size_t kUuidAt = 8;
+constexpr std::size_t kLengthAt = 24;
+constexpr std::size_t kCrcAt = 32;
+constexpr std::size_t kZeroAt = 36;
+
+/// Of everything that stands before the CRC, and the payload.
+std::uint32_t frame_crc(ByteSpan object) {
+  return crc32c(object.subspan(kFrameBytes), crc32c(object.first(kCrcAt)));
+}
+
+StreamUuid uuid_of(ByteSpan object) {
+  StreamUuid uuid;
+  std::copy_n(object.begin() + kUuidAt, uuid.bytes.size(), uuid.bytes.begin());
+  return uuid;
+}
+
+Status corrupt(const FrameContext& context, std::size_t offset, std::string_view reason) {
+  return Status::corruption(fmt::format("{}: at byte {}: {}", context.key, offset, reason));
+}
+
+/// Whose object is it, and can this build read it? Precondition: a whole header.
+Status check_identity(const FrameContext& context, ByteSpan object) {
+  if (as_text(object.subspan(kMagicAt, kMagic.size())) != kMagic) {
+    return corrupt(context, kMagicAt, "not an object of a batch store (the magic is missing)");
+  }
+  const auto kind = load_le<std::uint16_t>(&object[kKindAt]);
+  if (kind != static_cast<std::uint16_t>(context.kind)) {
+    return corrupt(
+        context, kKindAt,
+        fmt::format("holds a {} (kind {}), expected a {}", to_string(static_cast<ObjectKind>(kind)),
+                    kind, to_string(context.kind)));
+  }
+  const auto version = load_le<std::uint16_t>(&object[kVersionAt]);
+  if (version > kFormatVersion) {
+    return Status::invalid(fmt::format(
+        "{}: at byte {}: {} has format version {}, this build reads up to {}: upgrade batchloom",
+        context.key, kVersionAt, to_string(context.kind), version, kFormatVersion));
+  }
+  const StreamUuid uuid = uuid_of(object);
+  if (context.uuid != nullptr && uuid != *context.uuid) {
+    return corrupt(context, kUuidAt,
+                   fmt::format("belongs to stream {}, expected {}", uuid.to_string(),
+                               context.uuid->to_string()));
+  }
+  return Status::ok();
+}
+
+/// Is it all there, and undamaged? Precondition: a whole header.
+Status check_integrity(const FrameContext& context, ByteSpan object) {
+  const auto stated = load_le<std::uint64_t>(&object[kLengthAt]);
+  const std::uint64_t actual = object.size() - kFrameBytes;
+  if (actual != stated) {
+    return corrupt(context, kLengthAt,
+                   fmt::format("{}: states a payload of {} bytes, has {}",
+                               actual < stated ? "truncated" : "too long", stated, actual));
+  }
+  if (load_le<std::uint32_t>(&object[kZeroAt]) != 0) {
+    return corrupt(context, kZeroAt, "reserved bytes are not zero");
+  }
+  const std::uint32_t stored = stated_crc(object);
+  if (const std::uint32_t computed = frame_crc(object); computed != stored) {
+    return corrupt(context, kCrcAt,
+                   fmt::format("damaged: CRC-32C is {:08x}, stored {:08x}", computed, stored));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string_view to_string(ObjectKind kind) {
+  switch (kind) {
+    case ObjectKind::kFormat: return "FORMAT";
+    case ObjectKind::kHead: return "head";
+    case ObjectKind::kSegment: return "segment";
+    case ObjectKind::kState: return "state";
+    case ObjectKind::kFloor: return "floor";
+  }
+  return "unknown object";
+}
+
+Bytes encode_frame(ObjectKind kind, const StreamUuid& uuid, ByteSpan payload) {
+  Bytes object(kFrameBytes);
+  object.reserve(kFrameBytes + payload.size());
+  std::copy_n(as_bytes(kMagic).begin(), kMagic.size(), object.begin() + kMagicAt);
+  store_le(static_cast<std::uint16_t>(kind), &object[kKindAt]);
+  store_le(kFormatVersion, &object[kVersionAt]);
+  std::copy_n(uuid.bytes.begin(), uuid.bytes.size(), object.begin() + kUuidAt);
+  store_le(std::uint64_t{payload.size()}, &object[kLengthAt]);
+  object.insert(object.end(), payload.begin(), payload.end());
+  store_le(frame_crc(object), &object[kCrcAt]);
+  return object;
+}
+
+std::uint32_t stated_crc(ByteSpan object) {
+  return load_le<std::uint32_t>(&object[kCrcAt]);
+}
+
+Result<Frame> decode_frame(const FrameContext& context, ByteSpan object) {
+  if (object.empty()) return corrupt(context, 0, "the object is empty");
+  if (object.size() < kFrameBytes) {
+    return corrupt(context, object.size(),
+                   fmt::format("truncated: ends inside the frame of {} bytes", kFrameBytes));
+  }
+  BL_RETURN_IF_ERROR(check_identity(context, object));
+  BL_RETURN_IF_ERROR(check_integrity(context, object));
+  return Frame{
+      .uuid = uuid_of(object), .crc = stated_crc(object), .payload = object.subspan(kFrameBytes)};
+}
+
+}  // namespace batchloom::store

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/store/head_transition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace batchloom::store {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+ProducerRow row_of(std::string producer, Term term, Seq next_seq, Slot last_slot) {
+  ProducerRow row;
+  row.producer = std::move(producer);
+  row.term = term;
+  row.next_seq = next_seq;
+  row.last_slot = last_slot;
+  return row;
+}
+
+Entry entry_of(Step first_step, std::uint32_t steps, Seq seq) {
+  Entry entry;
+  entry.first_step = first_step;
+  entry.steps = steps;
+  entry.producer = "a";
+  entry.term = Term(5);
+  entry.seq = seq;
+  return entry;
+}
+
+// Slot 9: producer "a" of term 5 with 4 batches; "done" has finished, "idle" has not.
+Head before() {
+  Head head;
+  head.slot = Slot(9);
+  head.writer = {.producer = "a", .term = Term(5)};
+  head.first_step = Step(2);
+  head.next_step = Step(4);
+  head.producers = {row_of("a", Term(5), Seq(4), Slot(9)), row_of("done", Term(2), Seq(0), Slot(3)),
+                    row_of("idle", Term(4), Seq(0), Slot(4))};
+  head.producers[1].finished = true;
+  head.tail = {entry_of(Step(2), 2, Seq(3))};
+  return head;
+}
+
+Head next_slot(const std::string& writer, Term term) {
+  Head head = before();
+  head.slot = Slot(10);
+  head.writer = {.producer = writer, .term = term};
+  head.find_producer(writer)->last_slot = Slot(10);
+  return head;
+}
+
+// Two batches of "a" in steps 4 to 6.
+Head commit() {
+  Head head = next_slot("a", Term(5));
+  head.producers[0].next_seq = Seq(6);
+  head.producers[0].state.inline_bytes = to_bytes("state");
+  head.tail.push_back(entry_of(Step(4), 2, Seq(4)));
+  head.tail.push_back(entry_of(Step(6), 1, Seq(5)));
+  head.next_step = Step(7);
+  return head;
+}
+
+Head fence() {
+  Head head = next_slot("a", Term(10));
+  head.producers[0].term = Term(10);
+  return head;
+}
+
+Head finish() {
+  Head head = next_slot("a", Term(5));
+  head.producers[0].finished = true;
+  return head;
+}
+
+TEST(HeadTransition, AcceptsWhatTheProtocolDoes) {
+  EXPECT_THAT(transition_problems(before(), commit()), IsEmpty());
+  EXPECT_THAT(transition_problems(before(), fence()), IsEmpty());
+  EXPECT_THAT(transition_problems(before(), finish()), IsEmpty());
+}
+
+TEST(HeadTransition, AcceptsASealedTail) {
+  Head after = commit();
+  after.tail.erase(after.tail.begin());
+  SegmentRef sealed;
+  sealed.slot = Slot(10);
+  sealed.first_step = Step(2);
+  after.segments = {{sealed}};
+  EXPECT_THAT(transition_problems(before(), after), IsEmpty());
+}
+
+TEST(HeadTransition, AcceptsAFenceThatMakesRoom) {
+  Head after = fence();
+  std::erase_if(after.producers, [](const ProducerRow& row) { return row.finished; });
+  EXPECT_THAT(transition_problems(before(), after), IsEmpty());
+}
+
+TEST(HeadTransition, AcceptsTheFenceOfANewOrAFinishedProducer) {
+  Head with_new = before();
+  with_new.slot = Slot(10);
+  with_new.writer = {.producer = "new", .term = Term(10)};
+  with_new.producers.push_back(row_of("new", Term(10), Seq(0), Slot(10)));
+  EXPECT_THAT(transition_problems(before(), with_new), IsEmpty());
+  Head again = next_slot("done", Term(10));
+  again.find_producer("done")->term = Term(10);
+  again.find_producer("done")->finished = false;
+  EXPECT_THAT(transition_problems(before(), again), IsEmpty());
+}
+
+/// A step that breaks one rule, and what is said about it.
+struct BadStep {
+  const char* name;
+  Head (*good)();
+  std::function<void(Head&)> breaks;
+  const char* reason;
+};
+
+class HeadTransitionRefuses : public testing::TestWithParam<BadStep> {};
+
+TEST_P(HeadTransitionRefuses, AndSaysWhy) {
+  Head after = GetParam().good();
+  GetParam().breaks(after);
+  EXPECT_THAT(transition_problems(before(), after), Contains(HasSubstr(GetParam().reason)));
+}
+
+const BadStep kBadSteps[] = {
+    {"FirstStepFalls", commit, [](Head& h) { h.first_step = Step(1); }, "first step falls from 2"},
+    {"NextStepFalls", fence, [](Head& h) { h.next_step = Step(3); }, "next step falls from 4 to 3"},
+    {"NoWriter", fence, [](Head& h) { h.writer = {}; }, "writer '' has no row"},
+    {"WriterRowGone", fence, [](Head& h) { h.producers.erase(h.producers.begin()); },
+     "writer 'a' has no row"},
+    {"LiveRowGone", fence, [](Head& h) { h.producers.pop_back(); }, "it has not finished"},
+    {"RowGoneWithoutFence", commit, [](Head& h) { h.producers.erase(h.producers.begin() + 1); },
+     "the row of done is gone, although only a fence drops rows"},
+    {"OtherRowChanged", commit, [](Head& h) { ++h.find_producer("idle")->next_seq; },
+     "the row of idle has changed, although a wrote"},
+    {"OtherRowNew", commit,
+     [](Head& h) { h.producers.push_back(row_of("new", Term(10), Seq(0), Slot(10))); },
+     "the row of new is new"},
+    {"LastSlotStays", commit, [](Head& h) { h.producers[0].last_slot = Slot(9); },
+     "names slot 9 as its last"},
+    {"RowOfAnotherTerm", commit, [](Head& h) { h.producers[0].term = Term(6); },
+     "a wrote it in term 5, but its row has term 6"},
+    {"FencedWriter", commit, [](Head& h) { h.writer.term = h.producers[0].term = Term(4); },
+     "a wrote it in term 4, but had been fenced in term 5"},
+    {"WriterWithoutFence", commit,
+     [](Head& h) {
+       h.writer = {.producer = "x", .term = Term(5)};
+       h.producers.push_back(row_of("x", Term(5), Seq(0), Slot(10)));
+     },
+     "x wrote it in term 5, but had no row"},
+    {"FenceMovesOn", fence, [](Head& h) { ++h.producers[0].next_seq; }, "more of its row"},
+    {"FenceChangesState", fence, [](Head& h) { h.producers[0].state.inline_bytes = to_bytes("x"); },
+     "more of its row"},
+    {"FenceCommits", fence, [](Head& h) { h.next_step = Step(5); }, "moves next step from 4 to 5"},
+    {"EntryOfAnother", commit, [](Head& h) { h.tail[2].producer = "idle"; },
+     "step 6 was added as idle's of term 5, although a of term 5 wrote it"},
+    {"EntryOfAnotherTerm", commit, [](Head& h) { h.tail[1].term = Term(4); },
+     "step 4 was added as a's of term 4"},
+    {"EntryRepeated", commit, [](Head& h) { h.tail[1].seq = Seq(3); },
+     "step 4 was added as a's batch 3, although 4 was next"},
+    {"StepsWithoutEntries", commit, [](Head& h) { h.next_step = Step(8); },
+     "but entries were added up to 7"},
+    {"EntryAcross", commit,
+     [](Head& h) {
+       h.tail.erase(h.tail.begin());
+       h.tail[0].first_step = Step(3);
+     },
+     "next step moves from 4 to 7, but entries were added up to 4"},
+    {"SeqWithoutEntries", commit, [](Head& h) { h.producers[0].next_seq = Seq(7); },
+     "a's next batch is 7, but entries were added up to 6"},
+    {"NothingDone", finish, [](Head& h) { h.producers[0].finished = false; },
+     "neither fenced, committed nor finished"},
+};
+
+INSTANTIATE_TEST_SUITE_P(BadSteps, HeadTransitionRefuses, testing::ValuesIn(kBadSteps),
+                         [](const auto& step) { return std::string(step.param.name); });
+
+TEST(HeadTransition, RefusesToUnfinishWithoutAFence) {
+  Head finished = before();
+  finished.producers[0].finished = true;
+  EXPECT_THAT(transition_problems(finished, commit()), Contains(HasSubstr("a had finished")));
+}
+
+}  // namespace
+}  // namespace batchloom::store

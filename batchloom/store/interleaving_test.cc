@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes on one bucket whose requests interleave as a seed says. No faults: those are for the
+// simulator (batchloom/simulator), which also judges every event.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "batchloom/base/sim_runtime.h"
+#include "batchloom/store/reclaimer.h"
+#include "batchloom/store/store_fixture_testing.h"
+
+namespace batchloom::store {
+namespace {
+
+const StreamOptions kOptions{.limits = tiny_limits(), .safeguards = {}};
+
+/// A bucket with small pages and the processes that use it.
+class SharedBucket {
+ public:
+  explicit SharedBucket(std::uint64_t seed) : world_(std::make_unique<SimWorld>(seed)) {}
+  /// Threads that are left over end before what they use does.
+  ~SharedBucket() { world_.reset(); }
+  SharedBucket(const SharedBucket&) = delete;
+  SharedBucket& operator=(const SharedBucket&) = delete;
+
+  /// Runs `body` in a process of its own, which gives the baton away before each request.
+  void start(const std::string& name, std::function<void(const StreamDeps&)> body) {
+    SimProcess& process = world_->add_process(name);
+    ScriptedStore& view = *views_.emplace_back(std::make_unique<ScriptedStore>(objects_));
+    view.before_each([&process](std::size_t) {
+      static_cast<void>(process.sleep_until({.deadline = process.now() + Duration(1)}));
+    });
+    process.start("main", [this, &process, &view, run = std::move(body)] {
+      run({process, view, counters_});
+    });
+  }
+  /// As start(), on the stream that is there.
+  void start_on_stream(const std::string& name, std::function<void(const Stream&)> body) {
+    start(name, [run = std::move(body)](const StreamDeps& deps) {
+      run(*Stream::open(deps, kOptions, {}).value());
+    });
+  }
+  void run() { ASSERT_TRUE(world_->run().is_ok()); }
+
+  /// What a process sees that nobody disturbs.
+  StreamDeps judge() { return {judge_, objects_, counters_}; }
+  void expect_whole(std::size_t entries) {
+    const auto stream = Stream::open(judge(), kOptions, {}).value();
+    const auto content = read_whole_stream(*stream);
+    ASSERT_TRUE(content.is_ok()) << content.status().to_string();
+    EXPECT_EQ(content->entries.size(), entries);
+  }
+
+ private:
+  std::unique_ptr<SimWorld> world_;
+  SimProcess& judge_ = world_->add_process("judge");
+  objstore::MemoryStore objects_{judge_, {.page_size = 3}};
+  Counters counters_;
+  std::vector<std::unique_ptr<ScriptedStore>> views_;
+};
+
+TEST(Interleaving, AllInitsAgreeOnOneStream) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SharedBucket bucket(seed);
+    std::set<std::string> uuids;
+    for (const std::string name : {"a", "b", "c", "d"}) {
+      bucket.start(name, [&uuids, name](const StreamDeps& deps) {
+        const auto made = init_stream(deps, "test", {});
+        ASSERT_TRUE(made.is_ok()) << made.status().to_string();
+        uuids.insert(made->uuid.to_string());
+        open_session(*Stream::open(deps, kOptions, {}).value(), name);
+      });
+    }
+    bucket.run();
+    EXPECT_EQ(uuids.size(), 1u);
+    bucket.expect_whole(0);
+  }
+}
+
+TEST(Interleaving, ProducersKeepStepsDense) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SharedBucket bucket(seed);
+    ASSERT_TRUE(init_stream(bucket.judge(), "test", {}).is_ok());
+    for (const std::string name : {"p", "q", "r"}) {
+      bucket.start_on_stream(name, [name](const Stream& stream) {
+        const auto session = open_session(stream, name);
+        for (Seq seq(0); seq < Seq(6); seq = seq + 2) commit_batches(*session, seq, 2);
+      });
+    }
+    bucket.run();
+    bucket.expect_whole(18);
+  }
+}
+
+/// Four sessions one after another, of two batches each.
+void produce_with_large_states(const Stream& stream, const std::string& name) {
+  for (Seq seq(0); seq < Seq(8); seq = seq + 2) {
+    const auto session = open_session(stream, name);
+    EXPECT_EQ(session->next_seq(), seq);
+    for (const Seq one : {seq, seq + 1}) {
+      const std::array batch = {upload_batch(*session, one, "a large state")};
+      EXPECT_TRUE(session->commit(batch, {}).is_ok());
+    }
+  }
+}
+
+TEST(Interleaving, TwoReclaimersAmongProducersRemoveNothingNeeded) {
+  std::uint64_t removed = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SharedBucket bucket(seed);
+    ASSERT_TRUE(init_stream(bucket.judge(), "test", {}).is_ok());
+    for (const std::string name : {"p", "q"}) {
+      bucket.start_on_stream(
+          name, [name](const Stream& stream) { produce_with_large_states(stream, name); });
+    }
+    for (const std::string name : {"r", "s"}) {
+      bucket.start_on_stream(name, [&removed](const Stream& stream) {
+        Reclaimer reclaimer(stream);
+        for (int i = 0; i < 4; ++i) {
+          const auto report = reclaimer.run({});
+          ASSERT_TRUE(report.is_ok()) << report.status().to_string();
+          removed += report->slots_removed + report->segments_removed + report->states_removed;
+        }
+      });
+    }
+    bucket.run();
+    bucket.expect_whole(16);
+  }
+  EXPECT_GT(removed, 500u) << "the reclaimers should meet work";
+}
+
+}  // namespace
+}  // namespace batchloom::store

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Producer states, the floor, and FORMAT.
+#include "batchloom/store/codec.h"
+#include "batchloom/store/codec_rows.h"
+#include "batchloom/store/manifest_generated.h"
+
+namespace batchloom::store {
+
+Encoded encode_state(const StreamUuid& uuid, ByteSpan state) {
+  return encode_crc_frame(ObjectKind::kState, uuid, state);
+}
+
+Result<Bytes> decode_state(const StreamUuid& uuid, const ProducerRow& row, ByteSpan object) {
+  const std::string key = data_key(row.state_object());
+  const FrameContext context{.key = key, .kind = ObjectKind::kState, .uuid = &uuid};
+  BL_ASSIGN_OR_RETURN(const Frame frame, decode_frame(context, object));
+  BL_RETURN_IF_ERROR(
+      check_reference(context, object, row.state.ref->size_bytes, row.state.ref->crc));
+  return Bytes(frame.payload.begin(), frame.payload.end());
+}
+
+Bytes encode_floor(const StreamUuid& uuid, Slot floor) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.ForceDefaults(true);
+  return finish_frame(ObjectKind::kFloor, uuid, builder, fb::CreateFloor(builder, floor.value))
+      .bytes;
+}
+
+Result<Slot> decode_floor(const StreamUuid& uuid, ByteSpan object) {
+  const FrameContext context{.key = kFloorKey, .kind = ObjectKind::kFloor, .uuid = &uuid};
+  BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, object));
+  BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Floor>(context, frame.payload()));
+  return Slot(table->slot());
+}
+
+Bytes encode_format(const StreamFormat& format) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto created_by = builder.CreateString(format.created_by);
+  return finish_frame(ObjectKind::kFormat, format.uuid, builder,
+                      fb::CreateFormat(builder, created_by))
+      .bytes;
+}
+
+Result<StreamFormat> decode_format(ByteSpan object) {
+  const FrameContext context{.key = kFormatKey, .kind = ObjectKind::kFormat, .uuid = nullptr};
+  BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, object));
+  BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Format>(context, frame.payload()));
+  return StreamFormat{.uuid = frame.uuid(), .created_by = table->created_by()->str()};
+}
+
+}  // namespace batchloom::store

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/store/verify.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <ranges>
+#include <utility>
+
+#include "batchloom/store/floor.h"
+#include "batchloom/store/head_transition.h"
+#include "batchloom/store/read_object.h"
+#include "batchloom/store/sequence_check.h"
+
+namespace batchloom::store {
+namespace {
+
+/// One verification under way.
+class Verification {
+ public:
+  Verification(const Stream& stream, StreamInventory inventory, const CallOptions& call)
+      : stream_(stream), inventory_(std::move(inventory)), call_(call) {}
+
+  Result<VerifyReport> run() {
+    BL_RETURN_IF_ERROR(check_floor());
+    BL_RETURN_IF_ERROR(check_slots());
+    if (newest_) BL_RETURN_IF_ERROR(check_history(newest_->head));
+    if (newest_) BL_RETURN_IF_ERROR(check_producers(newest_->head));
+    BL_RETURN_IF_ERROR(check_still());
+    report_.orphans = inventory_.unclaimed();
+    report_.foreign = inventory_.foreign();
+    return std::move(report_);
+  }
+
+ private:
+  void problem(std::string text) { report_.problems.push_back(std::move(text)); }
+  void problem(std::string_view key, std::string_view reason) {
+    problem(fmt::format("{}: {}", key, reason));
+  }
+
+  /// Reads an object that must be there. nullopt: it is missing or damaged, which is noted.
+  template <class Decode>
+  auto read(const std::string& key, std::string_view missing, Decode decode)
+      -> Result<std::optional<std::remove_cvref_t<decltype(decode(ByteSpan()).value())>>>;
+
+  Status check_floor();
+  Status check_slots();
+  Status check_slot(Slot slot);
+  void check_gap(Slot expected, Slot found);
+  Status check_history(const Head& head);
+  Status walk_segment(const SegmentRef& ref, Step end, SequenceCheck& sequences);
+  Status check_entry(const std::string& holder, const Entry& entry, SequenceCheck& sequences);
+  Status check_object(const std::string& holder, const Entry& entry);
+  Status check_producers(const Head& head);
+  Status check_still();
+
+  const Stream& stream_;
+  StreamInventory inventory_;
+  const CallOptions& call_;
+  VerifyReport report_;
+  std::optional<Slot> read_floor_;    // Unless it is damaged.
+  std::optional<StoredHead> newest_;  // That could be read.
+};
+
+template <class Decode>
+auto Verification::read(const std::string& key, std::string_view missing, Decode decode)
+    -> Result<std::optional<std::remove_cvref_t<decltype(decode(ByteSpan()).value())>>> {
+  using Value = std::remove_cvref_t<decltype(decode(ByteSpan()).value())>;
+  Status refusal;  // The decoder's: `invalid` for a version that this build does not know.
+  Result<std::optional<Value>> value =
+      read_object(stream_.objects(), key, call_, [&](const objstore::ObjectData& data) {
+        Result<Value> decoded = decode(ByteSpan(data.bytes));
+        refusal = decoded.status();
+        return decoded;
+      });
+  if (value.is_ok()) {
+    if (!*value) problem(key, missing);
+    return value;
+  }
+  if (!value.is(ErrorKind::kCorruption) && !refusal.is(ErrorKind::kInvalid)) return value;
+  problem(std::string(value.status().message()));
+  return std::optional<Value>();
+}
+
+Status Verification::check_floor() {
+  BL_ASSIGN_OR_RETURN(read_floor_,
+                      read(std::string(kFloorKey), "missing, although init makes it",
+                           [&](ByteSpan bytes) { return decode_floor(stream_.uuid(), bytes); }));
+  const auto& slots = inventory_.slots();
+  // Without it the oldest slot is taken to be the first above it.
+  report_.floor = read_floor_ ? *read_floor_ : slots.empty() ? Slot(0) : slots.front() - 1;
+  return Status::ok();
+}
+
+Status Verification::check_slots() {
+  Slot expected = report_.floor + 1;
+  for (const Slot slot : inventory_.slots()) {
+    if (slot <= report_.floor) {
+      ++report_.leftovers;
+      continue;
+    }
+    ++report_.slots;
+    if (slot != expected) check_gap(expected, slot);
+    BL_RETURN_IF_ERROR(check_slot(slot));
+    report_.newest = slot;
+    expected = slot + 1;
+  }
+  if (report_.slots == 0) {
+    problem(manifest_key(expected), fmt::format("missing, although one slot above the floor {} "
+                                                "always stands",
+                                                report_.floor.value));
+  }
+  report_.complete = newest_ && newest_->head.slot == report_.newest;
+  return Status::ok();
+}
+
+void Verification::check_gap(Slot expected, Slot found) {
+  problem(manifest_key(expected),
+          fmt::format("missing, although slots above the floor {} are dense and {} is there",
+                      report_.floor.value, manifest_key(found)));
+}
+
+Status Verification::check_slot(Slot slot) {
+  const std::string key = manifest_key(slot);
+  BL_ASSIGN_OR_RETURN(std::optional<StoredHead> stored,
+                      read(key, "listed, but missing", [&](ByteSpan bytes) {
+                        return decode_head(stream_.uuid(), slot, bytes);
+                      }));
+  if (!stored) return Status::ok();
+  if (newest_ && newest_->head.slot + 1 == slot) {
+    if (stored->head.previous_crc != newest_->crc) {
+      problem(key, fmt::format("continues a head with CRC {:08x}, but {} has {:08x}",
+                               stored->head.previous_crc, manifest_key(newest_->head.slot),
+                               newest_->crc));
+    }
+    for (const std::string& text : transition_problems(newest_->head, stored->head)) {
+      problem(key, text);
+    }
+  }
+  newest_ = std::move(stored);
+  return Status::ok();
+}
+
+Status Verification::check_history(const Head& head) {
+  report_.first_step = head.first_step;
+  report_.next_step = head.next_step;
+  const std::string key = manifest_key(head.slot);
+  std::vector<SegmentRef> roots;  // In step order: higher levels are older.
+  for (const auto& level : head.segments | std::views::reverse) {
+    roots.insert(roots.end(), level.begin(), level.end());
+  }
+  const Step tail_begin = head.tail.empty() ? head.next_step : head.tail.front().first_step;
+  const Step begin = roots.empty() ? tail_begin : roots.front().first_step;
+  SequenceCheck sequences(begin == Step(0));
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    const Step end = i + 1 < roots.size() ? roots[i + 1].first_step : tail_begin;
+    BL_RETURN_IF_ERROR(walk_segment(roots[i], end, sequences));
+  }
+  for (const Entry& entry : head.tail) BL_RETURN_IF_ERROR(check_entry(key, entry, sequences));
+  for (const ProducerRow& row : head.producers) {
+    if (const auto wrong = sequences.check_row(row)) problem(key, *wrong);
+  }
+  return Status::ok();
+}
+
+Status Verification::walk_segment(const SegmentRef& ref, Step end, SequenceCheck& sequences) {
+  const std::string key = segment_key(ref.name());
+  if (const auto claim = inventory_.claim(ref.name()); claim && claim->again) {
+    problem(key, "referred to twice");
+  }
+  if (report_.segments.size() <= ref.level) report_.segments.resize(ref.level + 1);
+  ++report_.segments[ref.level];
+  BL_ASSIGN_OR_RETURN(const std::optional<Segment> segment,
+                      read(key, "missing, though the manifest refers to it", [&](ByteSpan bytes) {
+                        return decode_segment(stream_.uuid(), ref, bytes);
+                      }));
+  if (!segment) {
+    report_.complete = false;
+    sequences.skip();
+    return Status::ok();
+  }
+  if (segment->end_step != end) {
+    problem(key, fmt::format("ends at step {}, but what follows it begins at {}",
+                             segment->end_step.value, end.value));
+  }
+  for (const Entry& entry : segment->entries) {
+    BL_RETURN_IF_ERROR(check_entry(key, entry, sequences));
+  }
+  const auto& children = segment->children;
+  for (std::size_t i = 0; i < children.size(); ++i) {
+    const Step child_end = i + 1 < children.size() ? children[i + 1].first_step : segment->end_step;
+    BL_RETURN_IF_ERROR(walk_segment(children[i], child_end, sequences));
+  }
+  return Status::ok();
+}
+
+Status Verification::check_entry(const std::string& holder, const Entry& entry,
+                                 SequenceCheck& sequences) {
+  ++report_.entries;
+  report_.steps += entry.steps;
+  report_.batch_bytes += entry.size_bytes;
+  if (const auto wrong = sequences.add(entry)) problem(holder, *wrong);
+  return entry.end_step() <= report_.first_step ? Status::ok() : check_object(holder, entry);
+}
+
+Status Verification::check_object(const std::string& holder, const Entry& entry) {
+  const DataName name = entry.object();
+  const auto claim = inventory_.claim(name);
+  std::optional<std::uint64_t> size_bytes;
+  if (claim) {
+    size_bytes = claim->size_bytes;
+    if (claim->again) {
+      problem(data_key(name), fmt::format("committed twice, the second time as step {} in {}",
+                                          entry.first_step.value, holder));
+    }
+  } else {  // Put after the listing had passed, or missing.
+    BL_ASSIGN_OR_RETURN(const auto info, stream_.objects().head(data_key(name), call_));
+    if (info) size_bytes = info->size_bytes;
+  }
+  if (!size_bytes) {
+    problem(data_key(name), fmt::format("missing, though step {} in {} is stored there",
+                                        entry.first_step.value, holder));
+  } else if (*size_bytes != entry.size_bytes) {
+    problem(data_key(name),
+            fmt::format("{}: has {} bytes, but step {} in {} has {}",
+                        *size_bytes < entry.size_bytes ? "truncated" : "too long", *size_bytes,
+                        entry.first_step.value, holder, entry.size_bytes));
+  }
+  return Status::ok();
+}
+
+Status Verification::check_producers(const Head& head) {
+  report_.producers = head.producers.size();
+  for (const ProducerRow& row : head.producers) {
+    if (!row.state.ref) continue;
+    if (row.state.ref->seq + 1 != row.next_seq) {
+      problem(manifest_key(head.slot),
+              fmt::format("{}'s state is that after batch {}, but batch {} is next", row.producer,
+                          row.state.ref->seq.value, row.next_seq.value));
+    }
+    inventory_.claim(row.state_object());
+    BL_RETURN_IF_ERROR(
+        read(data_key(row.state_object()), "missing, though the manifest names it",
+             [&](ByteSpan bytes) { return decode_state(stream_.uuid(), row, bytes); })
+            .status());
+  }
+  return Status::ok();
+}
+
+/// What a reclaimer removed meanwhile would look like damage.
+Status Verification::check_still() {
+  if (!read_floor_) return Status::ok();
+  BL_ASSIGN_OR_RETURN(const Slot now, read_floor(stream_, call_));
+  if (now == *read_floor_) return Status::ok();
+  return Status::conflict(fmt::format(
+      "the floor rose from {} to {} while the stream was being verified: run it again while "
+      "nothing is reclaimed",
+      read_floor_->value, now.value));
+}
+
+}  // namespace
+
+Result<VerifyReport> verify_stream(const Stream& stream, const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(StreamInventory inventory, StreamInventory::list(stream, call));
+  return Verification(stream, std::move(inventory), call).run();
+}
+
+}  // namespace batchloom::store

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is a stored stream what its protocol could have made? Everything that can be told from the stored
+// bytes, checked offline.
+//
+//  1. List all objects; what bears a key that no part of a stream has, is foreign.
+//  2. Read the floor and every slot above it. They are dense and decode, each is chained to the one
+//     before, and differs from it as one fence, commit or finish would make it differ
+//     (head_transition.h).
+//  3. Walk the segment tree of the newest head in step order. Segments decode and fill
+//     [oldest row, tail) without a gap; the tail ends at next_step. Per producer, sequence numbers
+//     go on where they stopped, terms never fall, and the head's rows agree (sequence_check.h).
+//  4. Claim what the newest head needs: each segment and batch object once and of the size that the
+//     manifest says, each state readable. What stays unclaimed is an orphan.
+//
+// What cannot be told: a stream without its newest slots looks like an older one. Not looked at:
+// the bytes of batch objects, which only their readers can verify, and objects of trimmed steps.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "batchloom/store/stream.h"
+#include "batchloom/store/stream_inventory.h"
+
+namespace batchloom::store {
+
+/// What stands in a stream, and what is wrong with it.
+struct VerifyReport {
+  Slot floor;
+  Slot newest;                  ///< The newest slot that there is.
+  std::uint64_t slots = 0;      ///< Above the floor.
+  std::uint64_t leftovers = 0;  ///< Slots at or below the floor that were not removed yet.
+  Step first_step;
+  Step next_step;
+  std::uint64_t entries = 0;            ///< Read, in segments and tail.
+  std::uint64_t steps = 0;              ///< That these entries cover.
+  std::uint64_t batch_bytes = 0;        ///< That these entries refer to.
+  std::vector<std::uint64_t> segments;  ///< Referred to, by level.
+  std::uint64_t producers = 0;          ///< Rows of the newest head.
+
+  /// The newest head and its whole tree could be read. Otherwise entries, steps and segments are
+  /// those that could, and objects that only the rest refers to are counted as orphans.
+  bool complete = true;
+  /// Objects that nothing refers to: left by crashes and lost races, or uploaded by a session that
+  /// has not committed them yet. Harmless.
+  StreamInventory::Counts orphans;
+  std::vector<std::string> foreign;   ///< Keys that no part of a stream has, in order. Harmless.
+  std::vector<std::string> problems;  ///< One text each: the key, and what is wrong with it.
+
+  bool is_sound() const { return problems.empty(); }
+};
+
+/// Verifies the whole stream. Damage is in the report; an error says that the verification itself
+/// could not be finished: those of the object store, and `conflict` where a reclaimer has raised
+/// the floor meanwhile. Producers may go on. Blocks for about one read per slot and segment; memory
+/// grows by some 60 bytes an object.
+Result<VerifyReport> verify_stream(const Stream& stream, const CallOptions& call);
+
+}  // namespace batchloom::store
