@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/simulator/handmade_stream_testing.h"
+
+#include <algorithm>
+
+#include "batchloom/store/keys.h"
+
+namespace batchloom::simulator {
+
+using store::Entry;
+using store::Head;
+using store::ProducerRow;
+using store::Segment;
+using store::SegmentRef;
+using store::Slot;
+using store::Step;
+using store::Term;
+
+store::Limits handmade_limits() {
+  store::Limits limits;
+  limits.tail_entries = 4;
+  limits.arity = 2;
+  return limits;
+}
+
+HandmadeStream::HandmadeStream() {
+  history_.watch(objects_);
+  put(store::kFormatKey, store::encode_format({uuid_, "test"}));
+  Head genesis;
+  genesis.slot = Slot(1);
+  commit(genesis);
+  put_floor(0);
+}
+
+void HandmadeStream::put(std::string_view key, const Bytes& bytes) {
+  objects_.apply_put(key, objstore::make_memory_object(bytes), objstore::PutCondition::none());
+  history_.on_put(key, bytes);
+}
+
+void HandmadeStream::remove(std::string_view key) {
+  objects_.erase(key);
+  history_.on_remove(key);
+}
+
+void HandmadeStream::put_floor(std::uint64_t slot) {
+  put(store::kFloorKey, store::encode_floor(uuid_, Slot(slot)));
+}
+
+Head HandmadeStream::next(const std::string& writer) const {
+  Head next = head();
+  next.slot = head().slot + 1;
+  ProducerRow* row = next.find_producer(writer);
+  next.writer = {writer, row == nullptr ? Term(next.slot.value) : row->term};
+  if (row != nullptr) row->last_slot = next.slot;
+  return next;
+}
+
+Head HandmadeStream::fence(const std::string& producer) const {
+  Head next = this->next(producer);
+  if (next.find_producer(producer) == nullptr) {
+    const auto place =
+        std::ranges::lower_bound(next.producers, producer, {}, &ProducerRow::producer);
+    next.producers.insert(place, ProducerRow())->producer = producer;
+  }
+  ProducerRow& row = *next.find_producer(producer);
+  row.term = Term(next.slot.value);
+  row.last_slot = next.slot;
+  row.finished = false;
+  next.writer.term = row.term;
+  return next;
+}
+
+Head HandmadeStream::batch(const std::string& producer, std::uint64_t records) {
+  Head next = this->next(producer);
+  const std::uint64_t from = history_.consumed(producer);
+  add_batch(next, {.producer = producer, .from = from, .to = from + records});
+  return next;
+}
+
+void HandmadeStream::add_batch(Head& next, const BatchBody& body) {
+  const Bytes bytes = encode_body(body);
+  ProducerRow& row = *next.find_producer(next.writer.producer);
+  Entry entry;
+  entry.first_step = next.next_step;
+  entry.producer = row.producer;
+  entry.term = row.term;
+  entry.seq = row.next_seq;
+  entry.nonce = next_nonce();
+  entry.size_bytes = bytes.size();
+  put(store::data_key(entry.object()), bytes);
+  next.next_step = entry.end_step();
+  next.tail.push_back(entry);
+  ++row.next_seq;
+  row.state = {.inline_bytes = encode_source_state(body.to, 0), .ref = {}};
+}
+
+void HandmadeStream::move_state_beside(Head& next, const std::string& producer) {
+  ProducerRow& row = *next.find_producer(producer);
+  const store::Encoded object = store::encode_state(uuid_, row.state.inline_bytes);
+  row.state = {.inline_bytes = {},
+               .ref = store::StateRef{.term = row.term,
+                                      .seq = row.next_seq - 1,
+                                      .nonce = next_nonce(),
+                                      .size_bytes = static_cast<std::uint32_t>(object.bytes.size()),
+                                      .crc = object.crc}};
+  put(store::data_key(row.state_object()), object.bytes);
+}
+
+SegmentRef HandmadeStream::put_segment(Slot slot, const Segment& segment) {
+  const store::Encoded object = store::encode_segment(uuid_, segment);
+  const SegmentRef ref{.slot = slot,
+                       .level = segment.level,
+                       .nonce = next_nonce(),
+                       .first_step = segment.first_step,
+                       .size_bytes = static_cast<std::uint32_t>(object.bytes.size()),
+                       .crc = object.crc};
+  put(store::segment_key(ref.name()), object.bytes);
+  return ref;
+}
+
+void HandmadeStream::seal_tail(Head& next) {
+  const Segment leaf{.level = 0,
+                     .first_step = next.tail.front().first_step,
+                     .end_step = next.next_step,
+                     .entries = std::move(next.tail),
+                     .children = {}};
+  next.tail.clear();
+  if (next.segments.empty()) next.segments.emplace_back();
+  next.segments[0].push_back(put_segment(next.slot, leaf));
+}
+
+void HandmadeStream::raise_level(Head& next, std::size_t level) {
+  Segment parent{.level = static_cast<std::uint32_t>(level + 1),
+                 .first_step = next.segments[level].front().first_step,
+                 .end_step = next.tail.empty() ? next.next_step : next.tail.front().first_step,
+                 .entries = {},
+                 .children = std::move(next.segments[level])};
+  next.segments[level].clear();
+  if (next.segments.size() == level + 1) next.segments.emplace_back();
+  next.segments[level + 1].push_back(put_segment(next.slot, parent));
+}
+
+void HandmadeStream::commit_on(Head next, std::optional<std::uint32_t> previous_crc) {
+  next.previous_crc = previous_crc.value_or(0);
+  put(store::manifest_key(next.slot), store::encode_head(uuid_, next).bytes);
+}
+
+testing::AssertionResult HandmadeStream::is_right() const {
+  if (violations_.empty()) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << violations_.texts().front();
+}
+
+testing::AssertionResult HandmadeStream::breaks_only(std::string_view rule,
+                                                     std::string_view reason) const {
+  bool found = false;
+  for (const std::string& text : violations_.texts()) {
+    if (!text.starts_with(std::string(rule) + ": "))
+      return testing::AssertionFailure() << "instead of " << rule << ": " << text;
+    found = found || text.find(reason) != std::string::npos;
+  }
+  if (found) return testing::AssertionSuccess();
+  return testing::AssertionFailure()
+         << "nothing says '" << reason << "' but "
+         << (violations_.empty() ? "there is no complaint" : violations_.texts().front());
+}
+
+}  // namespace batchloom::simulator

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/simulator/store_judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace batchloom::simulator {
+
+void StoreJudge::session_opened(const store::ProducerSession& session) {
+  const store::ProducerRow* row = history_.head().find_producer(session.producer());
+  // A session that has been fenced meanwhile was told the truth of its own time; nobody relies on
+  // it any more.
+  if (row == nullptr || row->term != session.term()) return;
+  if (session.next_seq() != row->next_seq) {
+    violations_.add("I6",
+                    fmt::format("producer {}, term {}: told to go on at batch {}, but {} is next",
+                                session.producer(), session.term().value, session.next_seq().value,
+                                row->next_seq.value));
+  }
+  const std::uint64_t told = decode_source_state(session.state());
+  if (told != history_.consumed(session.producer())) {
+    violations_.add("I7",
+                    fmt::format("producer {}, term {}: told to go on at record {}, but {} is next",
+                                session.producer(), session.term().value, told,
+                                history_.consumed(session.producer())));
+  }
+}
+
+void StoreJudge::committed(const std::string& producer, store::Term term,
+                           std::span<const store::PendingBatch> batches,
+                           const store::CommitReceipt& receipt) {
+  if (receipt.slot > history_.newest()) {
+    violations_.add("I9", fmt::format("producer {}: a receipt names slot {}, the newest is {}",
+                                      producer, receipt.slot.value, history_.newest().value));
+  }
+  for (const store::PendingBatch& batch : batches) {
+    if (history_.published(producer, term, batch.seq) == batch.nonce) continue;
+    violations_.add(
+        "I9", fmt::format("producer {}, term {}: batch {} was acknowledged, but is not published",
+                          producer, term.value, batch.seq.value));
+  }
+}
+
+void StoreJudge::head_read(const store::StoredHead& head, store::Slot newest_before,
+                           store::Slot last_seen) {
+  const store::Slot slot = head.head.slot;
+  if (history_.crc_of(slot) != head.crc) {
+    violations_.add(
+        "I2", fmt::format("a reader was given slot {}, which was never committed so", slot.value));
+  }
+  if (slot < newest_before || slot < last_seen) {
+    violations_.add("I2", fmt::format("a reader was given slot {} after slots {} and {}",
+                                      slot.value, newest_before.value, last_seen.value));
+  }
+}
+
+void StoreJudge::entry_read(store::Step step, const store::Entry& entry) {
+  const auto& entries = history_.entries();
+  const auto after = std::ranges::upper_bound(entries, step, {}, &store::Entry::first_step);
+  if (after != entries.begin() && *std::prev(after) == entry && step < entry.end_step()) return;
+  violations_.add("I4", fmt::format("a reader was given another entry for step {}", step.value));
+}
+
+void StoreJudge::process_ended(const std::string& process, const Status& status, bool distorted) {
+  switch (status.kind()) {
+    case ErrorKind::kUnavailable:
+    case ErrorKind::kUnknownOutcome:
+    case ErrorKind::kCancelled:
+    case ErrorKind::kFenced:
+    case ErrorKind::kExhausted: return;
+    case ErrorKind::kCorruption:
+    case ErrorKind::kInvalid:
+      if (distorted) return;
+      break;
+    default: break;
+  }
+  violations_.add("I13", fmt::format("process {} ended with {}", process, status.to_string()));
+}
+
+}  // namespace batchloom::simulator

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// For each thing that a process can be told: a right one, and the wrong ones that the judge finds.
+#include "batchloom/simulator/store_judge.h"
+
+#include <gtest/gtest.h>
+
+#include "batchloom/base/real_runtime.h"
+#include "batchloom/objstore/memory_store.h"
+#include "batchloom/simulator/handmade_stream_testing.h"
+#include "batchloom/store/stream.h"
+
+namespace batchloom::simulator {
+namespace {
+
+using store::Entry;
+using store::Head;
+using store::Nonce;
+using store::PendingBatch;
+using store::ProducerSession;
+using store::Seq;
+using store::Slot;
+using store::Step;
+using store::StoredHead;
+using store::Term;
+
+/// A history in which `a` has fenced at slot 2, committed `records` records at slot 3 as step 0,
+/// and fenced again at slot 4.
+struct Told {
+  explicit Told(std::uint64_t records = 5) {
+    stream.commit(stream.fence("a"));
+    stream.commit(stream.batch("a", records));
+    stream.commit(stream.fence("a"));
+  }
+
+  HandmadeStream stream;
+  StoreJudge judge{stream.history(), stream.violations()};
+};
+
+/// Real sessions on a real stream: what the protocol tells in the same situation as in Told.
+class RealStream {
+ public:
+  std::unique_ptr<ProducerSession> open() {
+    return ProducerSession::open(*stream_, "a", {}).value();
+  }
+  /// Commits one batch, with the state of a source that goes on at `next_record`.
+  static void commit(ProducerSession& session, std::uint64_t next_record) {
+    const store::BatchInfo info{.seq = session.next_seq(), .steps = 1, .ranks = 1, .run_table = {}};
+    const ByteSpan part = as_bytes("body");
+    PendingBatch batch = session.upload(info, std::span(&part, 1), {}).value();
+    batch.state_after = encode_source_state(next_record, 0);
+    ASSERT_TRUE(session.commit(std::span(&batch, 1), {}).is_ok());
+  }
+
+ private:
+  std::unique_ptr<store::Stream> make() {
+    const store::StreamDeps deps{*runtime_, objects_, counters_};
+    EXPECT_TRUE(store::init_stream(deps, "test", {}).is_ok());
+    return store::Stream::open(deps, {}, {}).value();
+  }
+
+  std::unique_ptr<Runtime> runtime_ = make_real_runtime();
+  objstore::MemoryStore objects_{*runtime_};
+  Counters counters_;
+  std::unique_ptr<store::Stream> stream_ = make();
+};
+
+/// The second session of `a`: of slot 4, after one batch with the state 5.
+std::unique_ptr<ProducerSession> second_session(RealStream& real) {
+  RealStream::commit(*real.open(), 5);
+  return real.open();
+}
+
+TEST(StoreJudge, ASessionBeginsWhereItsPredecessorEnded) {
+  RealStream real;
+  const auto session = second_session(real);
+  ASSERT_EQ(session->term(), Term(4));
+  Told told;
+  told.judge.session_opened(*session);
+  EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I6ASessionIsToldTheNextBatch) {
+  RealStream real;
+  const auto session = second_session(real);
+  Told told;
+  Head next = told.stream.next("a");
+  told.stream.add_batch(next, {.producer = "a", .from = 5, .to = 5});
+  told.stream.commit(next);
+  ASSERT_TRUE(told.stream.is_right());
+  told.judge.session_opened(*session);
+  EXPECT_TRUE(told.stream.breaks_only("I6", "term 4: told to go on at batch 1, but 2 is next"));
+}
+
+TEST(StoreJudge, I7ASessionIsToldTheLastState) {
+  RealStream real;
+  const auto session = second_session(real);
+  Told told(7);
+  told.judge.session_opened(*session);
+  EXPECT_TRUE(told.stream.breaks_only("I7", "term 4: told to go on at record 5, but 7 is next"));
+}
+
+TEST(StoreJudge, WhatAFencedSessionIsToldDoesNotMatter) {
+  RealStream real;
+  const auto session = second_session(real);
+  Told told(7);
+  told.stream.commit(told.stream.fence("a"));
+  told.judge.session_opened(*session);
+  HandmadeStream empty;
+  StoreJudge(empty.history(), empty.violations()).session_opened(*session);
+  EXPECT_TRUE(told.stream.is_right());
+  EXPECT_TRUE(empty.is_right());
+}
+
+TEST(StoreJudge, AReceiptIsForWhatIsPublished) {
+  Told told;
+  const Nonce nonce = told.stream.history().entries()[0].nonce;
+  const PendingBatch batch{.seq = Seq(0), .nonce = nonce, .run_table = {}, .state_after = {}};
+  const std::span batches(&batch, 1);
+  told.judge.committed("a", Term(2), batches, {.slot = Slot(4), .next_step = Step(1)});
+  told.judge.committed("a", Term(2), {}, {.slot = Slot(3), .next_step = Step(1)});
+  EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I9AReceiptNamesACommittedSlot) {
+  Told told;
+  told.judge.committed("a", Term(2), {}, {.slot = Slot(5), .next_step = Step(1)});
+  EXPECT_TRUE(told.stream.breaks_only("I9", "a receipt names slot 5, the newest is 4"));
+}
+
+TEST(StoreJudge, I9AnAcknowledgedBatchIsPublishedAsUploaded) {
+  struct Case {
+    Term term;
+    Seq seq;
+    bool other_object;
+  };
+  for (const Case& wrong :
+       {Case{Term(2), Seq(0), true}, Case{Term(2), Seq(1), false}, Case{Term(4), Seq(0), false}}) {
+    Told told;
+    PendingBatch batch;
+    batch.seq = wrong.seq;
+    batch.nonce = told.stream.history().entries()[0].nonce;
+    if (wrong.other_object) ++batch.nonce;
+    told.judge.committed("a", wrong.term, std::span(&batch, 1),
+                         {.slot = Slot(4), .next_step = Step(1)});
+    EXPECT_TRUE(told.stream.breaks_only("I9", "was acknowledged, but is not published"));
+  }
+}
+
+/// The head of `slot` as committed, without its content.
+StoredHead head_of(const Told& told, std::uint64_t slot) {
+  StoredHead head;
+  head.head.slot = Slot(slot);
+  head.crc = told.stream.history().crc_of(Slot(slot)).value_or(0);
+  return head;
+}
+
+TEST(StoreJudge, AReaderIsGivenANewHead) {
+  Told told;
+  told.judge.head_read(head_of(told, 4), Slot(4), Slot(4));
+  told.judge.head_read(head_of(told, 3), Slot(2), Slot(3));
+  told.judge.head_read(head_of(told, 3), Slot(3), Slot(0));
+  EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I2AReaderIsGivenACommittedHead) {
+  Told told;
+  StoredHead head = head_of(told, 3);
+  head.crc ^= 1;
+  told.judge.head_read(head, Slot(1), Slot(1));
+  EXPECT_TRUE(told.stream.breaks_only("I2", "slot 3, which was never committed so"));
+}
+
+TEST(StoreJudge, I2AReaderIsNotGivenAHeadThatNobodyCommitted) {
+  Told told;
+  told.judge.head_read(head_of(told, 5), Slot(1), Slot(1));
+  EXPECT_TRUE(told.stream.breaks_only("I2", "slot 5, which was never committed so"));
+}
+
+TEST(StoreJudge, I2AReaderIsNotGivenAnOldHead) {
+  Told told;
+  told.judge.head_read(head_of(told, 3), Slot(4), Slot(1));
+  EXPECT_TRUE(told.stream.breaks_only("I2", "slot 3 after slots 4 and 1"));
+}
+
+TEST(StoreJudge, I2AReadersHeadsNeverGoBack) {
+  Told told;
+  told.judge.head_read(head_of(told, 3), Slot(1), Slot(4));
+  EXPECT_TRUE(told.stream.breaks_only("I2", "slot 3 after slots 1 and 4"));
+}
+
+TEST(StoreJudge, AProcessMayEndForItsOwnReasonsAndItsRivals) {
+  Told told;
+  for (const ErrorKind kind : {ErrorKind::kUnavailable, ErrorKind::kUnknownOutcome,
+                               ErrorKind::kCancelled, ErrorKind::kFenced, ErrorKind::kExhausted})
+    told.judge.process_ended("p", {kind, "text"}, false);
+  told.judge.process_ended("p", Status::corruption("text"), true);
+  told.judge.process_ended("p", Status::invalid("text"), true);
+  EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I13AProcessIsNotToldOfDamageThatThereIsNot) {
+  for (const ErrorKind kind : {ErrorKind::kCorruption, ErrorKind::kInvalid, ErrorKind::kNotFound,
+                               ErrorKind::kConflict, ErrorKind::kInternal}) {
+    Told told;
+    told.judge.process_ended("p", {kind, "text"}, false);
+    EXPECT_TRUE(told.stream.breaks_only("I13", "process p ended with"));
+  }
+  Told told;
+  told.judge.process_ended("p", Status::internal("text"), true);
+  EXPECT_TRUE(told.stream.breaks_only("I13", "process p ended with internal: text"));
+}
+
+TEST(StoreJudge, EveryReaderFindsTheSameEntry) {
+  Told told;
+  Head pack = told.stream.batch("a");
+  pack.tail.back().steps = 3;
+  pack.next_step = Step(4);
+  told.stream.commit(pack);
+  const std::vector<Entry> entries = told.stream.history().entries();
+  told.judge.entry_read(Step(0), entries[0]);
+  for (const std::uint64_t step : {1U, 2U, 3U}) told.judge.entry_read(Step(step), entries[1]);
+  EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I4AReaderIsNotGivenAnotherEntry) {
+  struct Case {
+    std::uint64_t step;
+    std::size_t entry;
+    bool changed;
+  };
+  for (const Case& wrong :
+       {Case{0, 0, true}, Case{0, 1, false}, Case{1, 0, false}, Case{2, 1, false}}) {
+    Told told;
+    told.stream.commit(told.stream.batch("a"));
+    Entry entry = told.stream.history().entries()[wrong.entry];
+    if (wrong.changed) ++entry.nonce;
+    told.judge.entry_read(Step(wrong.step), entry);
+    EXPECT_TRUE(told.stream.breaks_only("I4", "given another entry for step"));
+  }
+}
+
+TEST(StoreJudge, I4NoEntryIsReadBeforeAnythingIsPublished) {
+  HandmadeStream empty;
+  StoreJudge(empty.history(), empty.violations()).entry_read(Step(0), Entry());
+  EXPECT_TRUE(empty.breaks_only("I4", "given another entry for step 0"));
+}
+
+}  // namespace
+}  // namespace batchloom::simulator
