@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the subcommands do, each in a file of its own name. They write results to stdout and return
+// an error for a person: `ok` means exit code 0.
+#pragma once
+
+#include <string_view>
+
+#include "batchloom/base/runtime.h"
+#include "cli/args.h"
+#include "cli/json.h"
+
+namespace batchloom::cli {
+
+Status run(const StoreInit& args, Runtime& runtime);
+Status run(const StoreLs& args, Runtime& runtime);
+Status run(const StoreShow& args, Runtime& runtime);
+/// An error where the stream has problems, too; they are part of the result.
+Status run(const StoreVerify& args, Runtime& runtime);
+Status run(const StoreFence& args, Runtime& runtime);
+/// An error where the object store fails a check, too.
+Status run(const StoreProbe& args, Runtime& runtime);
+/// An error where a rule was broken, too.
+Status run(const SimStore& args, Runtime& runtime);
+
+/// Writes to stdout; main() finds out whether that worked.
+void print(std::string_view text);
+/// A whole result, as text or as one line of JSON.
+void print_result(const Fields& fields, bool json);
+/// One row of a result with many: a line in either form.
+void print_row(const Fields& fields, bool json);
+
+/// The fields that say what an entry is.
+Fields describe_entry(const store::Entry& entry);
+
+/// Long enough for a command that reads and writes a few objects.
+CallOptions short_call(Runtime& runtime);
+
+}  // namespace batchloom::cli

@@ -1,0 +1,305 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The `batchloom` command from outside: what it prints, and how it ends."""
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = Path(os.environ.get("BATCHLOOM", ROOT / "build" / "dev" / "batchloom"))
+SAMPLE_STREAM = COMMAND.with_name("batchloom_sample_stream")
+
+DONE, FAILED, USAGE = 0, 1, 2
+
+
+def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [COMMAND, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+def succeed(*arguments: str | Path) -> str:
+    """What the command prints; it must end well and say nothing else."""
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    return done.stdout
+
+
+def succeed_json(*arguments: str | Path) -> dict:
+    return json.loads(succeed(*arguments, "--json"))
+
+
+def succeed_rows(*arguments: str | Path) -> list[dict]:
+    return [json.loads(line) for line in succeed(*arguments, "--json").splitlines()]
+
+
+def fail(*arguments: str | Path) -> str:
+    """What the command complains about; it must print no result."""
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (FAILED, "")
+    return done.stderr
+
+
+def refuse(*arguments: str | Path) -> str:
+    done = run(*arguments)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    return done.stderr
+
+
+def as_fields(text: str) -> dict[str, str]:
+    """The top level of a result in text form."""
+    lines = [line for line in text.splitlines() if not line.startswith("  ")]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def row_names(line: str) -> list[str]:
+    return [part.split("=", 1)[0] for part in shlex.split(line)]
+
+
+def keys_of(stream: Path) -> list[str]:
+    files = (path.relative_to(stream) for path in stream.rglob("*") if path.is_file())
+    return sorted(str(key) for key in files if not str(key).startswith("."))
+
+
+def make_sample(folder: Path) -> Path:
+    subprocess.run([SAMPLE_STREAM, folder], check=True, timeout=60)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stream of 12 entries by two producers; see cli/sample_stream_testing.cc."""
+    return make_sample(tmp_path_factory.mktemp("pristine") / "stream")
+
+
+@pytest.fixture
+def stream(pristine: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(pristine, tmp_path / "stream"))
+
+
+def test_version_and_help() -> None:
+    assert succeed("--version").startswith("batchloom ")
+    for path in ("", "store", "store ls", "sim", "sim store"):
+        assert "--help" in succeed(*path.split(), "--help")
+
+
+def test_init_makes_a_stream_once(tmp_path: Path) -> None:
+    first = as_fields(succeed("store", "init", tmp_path / "new"))
+    assert first["stream"] == "created"
+    again = succeed_json("store", "init", f"file://{tmp_path}/new")
+    assert again == {"uuid": first["uuid"], "stream": "exists"}
+    assert succeed("store", "ls", tmp_path / "new") == ""
+    assert succeed_json("store", "verify", tmp_path / "new")["newest"] == 1
+
+
+def test_ls_lists_entries(pristine: Path) -> None:
+    rows = succeed_rows("store", "ls", pristine)
+    assert [row["first_step"] for row in rows] == [0, 1, 2, 3, 4, 5, 7, 9, 11, 12, 13, 14]
+    assert [row["steps"] for row in rows].count(2) == 3
+    assert {row["producer"] for row in rows} == {"a", "b"}
+    assert all((pristine / row["key"]).stat().st_size == row["bytes"] for row in rows)
+    lines = succeed("store", "ls", pristine).splitlines()
+    assert [row_names(line) for line in lines] == [list(row) for row in rows]
+
+
+def test_ls_begins_and_ends_where_asked(pristine: Path) -> None:
+    rows = succeed_rows("store", "ls", pristine, "--from", "6", "--limit=2")
+    assert [row["first_step"] for row in rows] == [5, 7]  # Step 6 is the second of a pack.
+    assert succeed("store", "ls", pristine, "--from=15") == ""
+    assert "step 16 is not committed yet" in fail("store", "ls", pristine, "--from=16")
+
+
+def test_show_prints_a_head(pristine: Path) -> None:
+    head = succeed_json("store", "show", pristine)
+    assert (head["slot"], head["next_step"], head["writer"]) == (17, 15, "b")
+    assert [row["producer"] for row in head["producers"]] == ["a", "b"]
+    assert bytes.fromhex(head["producers"][1]["state"]) == b"b is after batch 2"
+    assert head["producers"][0]["state_key"] in keys_of(pristine)
+    assert {ref["key"] for ref in head["segments"]} < set(keys_of(pristine))
+    assert head["tail"][-1]["first_step"] == 14
+    text = succeed("store", "show", pristine)
+    assert list(as_fields(text)) == list(head)
+    older = succeed_json("store", "show", pristine, "--slot=16")
+    assert (older["slot"], older["crc"]) == (16, head["previous_crc"])
+    for slot in (13, 18):  # At the floor, and not there yet.
+        assert f"slot {slot} " in fail("store", "show", pristine, "--slot", str(slot))
+
+
+def test_show_prints_the_entry_of_a_step(pristine: Path) -> None:
+    entry = succeed_json("store", "show", pristine, "--step=6")
+    assert (entry["first_step"], entry["steps"], entry["producer"]) == (5, 2, "b")
+    assert entry["run_table"] == "00" * 32
+    assert list(as_fields(succeed("store", "show", pristine, "--step=6"))) == list(entry)
+    assert "step 15 is not committed yet" in fail("store", "show", pristine, "--step=15")
+
+
+def test_verify_counts(pristine: Path) -> None:
+    report = succeed_json("store", "verify", pristine)
+    expected = {"floor": 13, "newest": 17, "slots": 4, "entries": 12, "steps": 15, "producers": 2}
+    assert expected.items() <= report.items()
+    assert len(report["segments_by_level"]) >= 2
+    assert (report["complete"], report["foreign"], report["problems"]) == (True, [], [])
+    assert list(as_fields(succeed("store", "verify", pristine))) == list(report)
+
+
+def test_verify_lists_what_is_foreign_and_orphaned(stream: Path) -> None:
+    (stream / "d" / "notes.txt").write_text("x")
+    (stream / "d" / "ff" / "a.000000000002.000000000009.ff00000000000000.tgb").write_text("x")
+    report = succeed_json("store", "verify", stream)
+    assert (report["foreign"], report["orphan_batches"]) == (["d/notes.txt"], 1)
+
+
+def kind_of(key: str) -> str:
+    return Path(key).parts[0] + Path(key).suffix
+
+
+def damages(path: Path, foreign: bytes) -> Iterator[tuple[bytes, str]]:
+    """Each way to damage an object, and what is to be said about it."""
+    sound = path.read_bytes()
+    flipped = bytearray(sound)
+    flipped[len(sound) // 2] ^= 1
+    if path.suffix == ".tgb":  # What is inside of these, only their readers can verify.
+        return iter([(b"", "has 0 bytes"), (sound[:-1], "truncated")])
+    return iter(
+        [
+            (b"", "at byte 0: the object is empty"),
+            (sound[:-1], "at byte 24: truncated"),
+            (sound[:7], "at byte 7: truncated"),
+            (bytes(flipped), "at byte 32: damaged"),
+            (foreign, "at byte 8: belongs to stream"),
+        ]
+    )
+
+
+def test_verify_names_every_damaged_object(stream: Path, tmp_path: Path) -> None:
+    other = make_sample(tmp_path / "other")
+    foreign = {kind_of(key): (other / key).read_bytes() for key in keys_of(other)}
+    keys = [key for key in keys_of(stream) if key != "FORMAT"]
+    assert {Path(key).parts[0] for key in keys} == {"d", "gc", "m", "s"}
+    for key in keys:
+        path = stream / key
+        sound = path.read_bytes()
+        for damaged, reason in damages(path, foreign[kind_of(key)]):
+            path.write_bytes(damaged)
+            done = run("store", "verify", stream, "--json")
+            assert done.returncode == FAILED
+            problems = json.loads(done.stdout)["problems"]
+            assert any(p.startswith(f"{key}: ") and reason in p for p in problems), problems
+            assert f"{stream}: {len(problems)} problem" in done.stderr
+        path.write_bytes(sound)
+    succeed("store", "verify", stream)
+
+
+def test_a_damaged_format_stops_every_command(stream: Path, tmp_path: Path) -> None:
+    path = stream / "FORMAT"
+    other = make_sample(tmp_path / "other") / "FORMAT"
+    *damaged_formats, foreign = damages(path, other.read_bytes())
+    for damaged, reason in damaged_formats:
+        path.write_bytes(damaged)
+        for command in ("ls", "show", "verify", "init"):
+            complaint = fail("store", command, stream)
+            assert f"{stream}: FORMAT: {reason}" in complaint
+    # That of another stream is sound by itself: all else is foreign then.
+    path.write_bytes(foreign[0])
+    assert foreign[1] in fail("store", "ls", stream)
+    done = run("store", "verify", stream)
+    assert done.returncode == FAILED
+    assert all(f"{key}: {foreign[1]}" in done.stdout for key in keys_of(stream) if key[0] == "m")
+
+
+def test_fence_stops_older_sessions(stream: Path) -> None:
+    fenced = as_fields(succeed("store", "fence", stream, "--producer=a"))
+    assert fenced == {"producer": "a", "term": "18", "next_seq": "9", "state_bytes": "100"}
+    again = succeed_json("store", "fence", stream, "--producer", "new")
+    assert again == {"producer": "new", "term": 19, "next_seq": 0, "state_bytes": 0}
+    succeed("store", "verify", stream)
+
+
+def test_probe_reports_each_check(tmp_path: Path) -> None:
+    arguments = ("store", "probe", tmp_path, "--size=4096", "--fsync=none")
+    rows = succeed_rows(*arguments)
+    assert {row["outcome"] for row in rows} == {"passed"}
+    assert {"create_twice", "racing_creates_batch_size"} <= {row["check"] for row in rows}
+    lines = succeed(*arguments).splitlines()
+    assert [row_names(line) for line in lines] == [list(row) for row in rows]
+    assert keys_of(tmp_path) == []
+
+
+def test_sim_store_counts_events() -> None:
+    summary = succeed_json("sim", "store", "--seeds=3", "--first-seed=5")
+    assert summary["seeds"] == 3
+    assert summary["events"]["commit"] > 0
+    text = succeed("sim", "store", "--seeds=3", "--first-seed=5", "--jobs=2")
+    assert list(as_fields(text)) == list(summary)
+    assert as_fields(text)["trace_hash"] == summary["trace_hash"]
+
+
+def test_sim_store_replays_a_failure() -> None:
+    done = run("sim", "store", "--seeds=100", "--break=drop-rule", "--json")
+    assert done.returncode == FAILED
+    summary = json.loads(done.stdout)
+    assert f"seed {summary['failed_seed']} breaks a rule: {summary['violations'][0]}" in done.stderr
+    replayed = run(*shlex.split(summary["replay"])[1:], "--json")
+    assert replayed.returncode == FAILED
+    assert json.loads(replayed.stdout)["violations"] == summary["violations"]
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "verify", "fence --producer=a", "probe"])
+def test_a_missing_folder_is_named(tmp_path: Path, command: str) -> None:
+    verb, *options = command.split()
+    assert f"{tmp_path}/none" in fail("store", verb, tmp_path / "none", *options)
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("command", ["ls", "show", "verify", "fence --producer=a"])
+def test_a_missing_stream_is_named(tmp_path: Path, command: str) -> None:
+    verb, *options = command.split()
+    complaint = fail("store", verb, tmp_path, *options)
+    assert f"{tmp_path}: FORMAT: there is no stream here" in complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        ("", "subcommand is required"),
+        ("stroe ls ./x", "did you mean store?"),
+        ("store shwo ./x", "did you mean show?"),
+        ("store ls ./x --form=3", "did you mean --from?"),
+        ("store ls ./x --frmo 3", "did you mean --from?"),
+        ("store ls", "URL is required"),
+        ("store ls x", "did you mean ./x?"),
+        ("store ls s3://bucket/x", "not supported yet; a store is a folder: ./dir"),
+        ("store init ./x --fsync=often", "neither always nor none"),
+        ("store ls ./x --limit=0", "not a whole number from 1"),
+        ("store show ./x --slot=1 --step=1", "excludes"),
+        ("store fence ./x --producer=A", "is not a name"),
+        ("store fence ./x", "--producer is required"),
+        ("store probe ./x --size=9MiB", "'9MiB' is not a whole number"),
+        ("sim store --break=nothing", "choose one of drop-rule"),
+        ("sim store --seed=1 --seeds=2", "excludes"),
+        ("sim store --seed=1 --without=rain:1", "'rain:1' is no fault"),
+    ],
+)
+def test_bad_usage_is_explained(arguments: str, hint: str) -> None:
+    complaint = refuse(*arguments.split())
+    assert hint in complaint
+    assert "--help" in complaint
+
+
+def test_results_that_cannot_be_written_are_a_failure(pristine: Path) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run(
+            [COMMAND, "store", "show", pristine],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == FAILED
+    assert "stdout could not be written" in done.stderr
