@@ -188,14 +188,14 @@ TEST(SimProcess, AStopIsHeardWheneverItComes) {
 
 TEST(SimWorld, TheDestructorEndsBlockedSuspendedAndUnstartedThreads) {
   int ended = 0;
+  const auto wait_for_ever = [&ended](Runtime& runtime) {
+    EXPECT_TRUE(runtime.sleep_until({}).is(ErrorKind::kCancelled));
+    ++ended;
+  };
   {
     SimWorld world(1);
     SimProcess& process = world.add_process("p");
     SimProcess& stopped = world.add_process("stopped");
-    const auto wait_for_ever = [&ended](Runtime& runtime) {
-      EXPECT_TRUE(runtime.sleep_until({}).is(ErrorKind::kCancelled));
-      ++ended;
-    };
     process.start("blocked", [&] { wait_for_ever(process); });
     process.start("joins", [&] {
       process.spawn("inner", [&](const std::stop_token&) { wait_for_ever(process); })->join();
@@ -216,7 +216,8 @@ TEST(SimProcess, AChannelDeliversEverythingOnce) {
     std::multiset<int> received;
     process.start("main", [&] {
       const auto send = [&](const std::stop_token&) {
-        for (int i = 0; i < 20; ++i) EXPECT_TRUE(channel.send(i, 1 + i % 2, {}).is_ok());
+        for (int i = 0; i < 20; ++i)
+          EXPECT_TRUE(channel.send(i, static_cast<std::uint64_t>(1 + i % 2), {}).is_ok());
       };
       const auto receive = [&](const std::stop_token&) {
         while (const auto item = channel.receive({}).value()) received.insert(*item);

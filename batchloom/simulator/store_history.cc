@@ -29,7 +29,20 @@ void StoreHistory::on_put(std::string_view key, const Bytes& bytes) {
     on_floor(bytes);
   } else if (const auto slot = store::parse_manifest_key(key)) {
     on_slot(*slot, bytes);
+  } else if (is_final(key)) {
+    violations_.add("I3", fmt::format("{} was overwritten", key));
   }
+}
+
+bool StoreHistory::is_final(std::string_view key) const {
+  if (segments_.contains(key)) return true;
+  const auto name = store::parse_data_key(key);
+  if (!name) return false;
+  if (name->kind == DataKind::kBatch) {
+    return published(name->producer, name->term, name->seq) == name->nonce;
+  }
+  const store::ProducerRow* row = head_.find_producer(name->producer);
+  return row != nullptr && row->state.ref && row->state_object() == *name;
 }
 
 void StoreHistory::on_remove(std::string_view key) {
@@ -38,19 +51,8 @@ void StoreHistory::on_remove(std::string_view key) {
       violations_.add("I11", fmt::format("{} deleted above the floor {}", key, floor_.value));
     return;
   }
-  if (segments_.contains(key))
-    violations_.add("I10", fmt::format("{} deleted, though referenced", key));
-  const auto name = store::parse_data_key(key);
-  if (!name) return;
-  if (name->kind == DataKind::kBatch) {
-    const auto nonce = published(name->producer, name->term, name->seq);
-    if (nonce == name->nonce)
-      violations_.add("I10", fmt::format("{} deleted, though published", key));
-    return;
-  }
-  const store::ProducerRow* row = head_.find_producer(name->producer);
-  if (row != nullptr && row->state.ref && row->state_object() == *name) {
-    violations_.add("I10", fmt::format("{} deleted, though its producer's row names it", key));
+  if (is_final(key) || key == store::kFormatKey || key == store::kFloorKey) {
+    violations_.add("I10", fmt::format("{} deleted, though the stream needs it", key));
   }
 }
 
@@ -105,6 +107,11 @@ std::optional<store::Nonce> StoreHistory::published(std::string_view producer, s
   const auto found = published_.find({std::string(producer), term, seq});
   if (found == published_.end()) return std::nullopt;
   return found->second;
+}
+
+std::string StoreHistory::fenced_by(store::Term term) const {
+  const auto found = fences_.find(term);
+  return found == fences_.end() ? std::string() : found->second;
 }
 
 std::uint64_t StoreHistory::consumed(std::string_view producer) const {

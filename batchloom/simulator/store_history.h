@@ -75,6 +75,8 @@ class StoreHistory final : public BucketObserver {
                                         store::Seq seq) const;
   /// Records of this producer's source that are published.
   std::uint64_t consumed(std::string_view producer) const;
+  /// The producer that fenced in this term; empty where nobody did.
+  std::string fenced_by(store::Term term) const;
   /// True for a segment that some committed head has referred to, directly or through another one.
   bool is_referenced(std::string_view segment_key) const { return segments_.contains(segment_key); }
   /// Slots that were created again after their deletion.
@@ -93,6 +95,8 @@ class StoreHistory final : public BucketObserver {
     friend auto operator<=>(const PublishedKey&, const PublishedKey&) = default;
   };
 
+  /// The newest head leads to this object: it must neither change nor go.
+  bool is_final(std::string_view key) const;
   void on_slot(store::Slot slot, const Bytes& bytes);
   void on_floor(const Bytes& bytes);
   void check_rows(const store::Head& next);
@@ -117,6 +121,7 @@ class StoreHistory final : public BucketObserver {
   std::map<std::string, SegmentSpan, std::less<>> segments_;  // Every one ever referenced, by key.
   std::map<PublishedKey, store::Nonce> published_;
   std::map<std::string, std::uint64_t, std::less<>> consumed_;
+  std::map<store::Term, std::string> fences_;
   std::uint64_t dead_slots_ = 0;
 };
 

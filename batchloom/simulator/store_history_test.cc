@@ -156,12 +156,12 @@ TEST_F(StoreHistoryTest, I10AReferencedSegmentStays) {
   stream_.commit(next);
   EXPECT_TRUE(stream_.is_right());
   stream_.remove(leaf);
-  EXPECT_TRUE(stream_.breaks_only("I10", leaf + " deleted, though referenced"));
+  EXPECT_TRUE(stream_.breaks_only("I10", leaf + " deleted, though the stream needs it"));
 }
 
 TEST_F(StoreHistoryTest, I10APublishedBatchStays) {
   stream_.remove(key_of(0));
-  EXPECT_TRUE(stream_.breaks_only("I10", key_of(0) + " deleted, though published"));
+  EXPECT_TRUE(stream_.breaks_only("I10", key_of(0) + " deleted, though the stream needs it"));
 }
 
 TEST_F(StoreHistoryTest, I10AStateStaysWhileItsRowNamesIt) {
@@ -170,7 +170,27 @@ TEST_F(StoreHistoryTest, I10AStateStaysWhileItsRowNamesIt) {
   stream_.commit(next);
   stream_.commit(stream_.fence("a"));
   stream_.remove(store::data_key(next.find_producer("a")->state_object()));
-  EXPECT_TRUE(stream_.breaks_only("I10", "deleted, though its producer's row names it"));
+  EXPECT_TRUE(stream_.breaks_only("I10", "deleted, though the stream needs it"));
+}
+
+TEST_F(StoreHistoryTest, I10FormatAndFloorStay) {
+  for (const std::string_view key : {store::kFormatKey, store::kFloorKey}) {
+    HandmadeStream stream;
+    stream.remove(key);
+    EXPECT_TRUE(stream.breaks_only("I10", "deleted, though the stream needs it")) << key;
+  }
+}
+
+TEST_F(StoreHistoryTest, I3WhatIsPublishedIsNeverOverwritten) {
+  stream_.put(key_of(0), encode_body({.producer = "a", .from = 0, .to = 9}));
+  EXPECT_TRUE(stream_.breaks_only("I3", key_of(0) + " was overwritten"));
+}
+
+TEST_F(StoreHistoryTest, I5AnEntrySaysHowLargeItsObjectIs) {
+  Head next = stream_.batch("a");
+  ++next.tail.back().size_bytes;
+  stream_.commit(next);
+  EXPECT_TRUE(stream_.breaks_only("I5", "bytes, its entry says"));
 }
 
 TEST_F(StoreHistoryTest, I11TheFloorNeverFalls) {

@@ -8,6 +8,10 @@
 namespace batchloom::simulator {
 
 void StoreJudge::session_opened(const store::ProducerSession& session) {
+  if (history_.fenced_by(session.term()) != session.producer()) {
+    violations_.add("I8", fmt::format("producer {}: told to own term {}, which is not its fence",
+                                      session.producer(), session.term().value));
+  }
   const store::ProducerRow* row = history_.head().find_producer(session.producer());
   // A session that has been fenced meanwhile was told the truth of its own time; nobody relies on
   // it any more.
@@ -30,6 +34,11 @@ void StoreJudge::session_opened(const store::ProducerSession& session) {
 void StoreJudge::committed(const std::string& producer, store::Term term,
                            std::span<const store::PendingBatch> batches,
                            const store::CommitReceipt& receipt) {
+  if (receipt.next_step > history_.head().next_step) {
+    violations_.add("I9",
+                    fmt::format("producer {}: a receipt names next step {}, it is {}", producer,
+                                receipt.next_step.value, history_.head().next_step.value));
+  }
   if (receipt.slot > history_.newest()) {
     violations_.add("I9", fmt::format("producer {}: a receipt names slot {}, the newest is {}",
                                       producer, receipt.slot.value, history_.newest().value));

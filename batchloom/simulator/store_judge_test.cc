@@ -91,6 +91,14 @@ TEST(StoreJudge, I6ASessionIsToldTheNextBatch) {
   EXPECT_TRUE(told.stream.breaks_only("I6", "term 4: told to go on at batch 1, but 2 is next"));
 }
 
+TEST(StoreJudge, I8ASessionOwnsATermThatItFenced) {
+  RealStream real;
+  const auto session = second_session(real);
+  HandmadeStream stream;
+  StoreJudge(stream.history(), stream.violations()).session_opened(*session);
+  EXPECT_TRUE(stream.breaks_only("I8", "told to own term 4, which is not its fence"));
+}
+
 TEST(StoreJudge, I7ASessionIsToldTheLastState) {
   RealStream real;
   const auto session = second_session(real);
@@ -105,10 +113,7 @@ TEST(StoreJudge, WhatAFencedSessionIsToldDoesNotMatter) {
   Told told(7);
   told.stream.commit(told.stream.fence("a"));
   told.judge.session_opened(*session);
-  HandmadeStream empty;
-  StoreJudge(empty.history(), empty.violations()).session_opened(*session);
   EXPECT_TRUE(told.stream.is_right());
-  EXPECT_TRUE(empty.is_right());
 }
 
 TEST(StoreJudge, AReceiptIsForWhatIsPublished) {
@@ -119,6 +124,12 @@ TEST(StoreJudge, AReceiptIsForWhatIsPublished) {
   told.judge.committed("a", Term(2), batches, {.slot = Slot(4), .next_step = Step(1)});
   told.judge.committed("a", Term(2), {}, {.slot = Slot(3), .next_step = Step(1)});
   EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I9AReceiptNamesNoStepThatIsNotThere) {
+  Told told;
+  told.judge.committed("a", Term(2), {}, {.slot = Slot(3), .next_step = Step(2)});
+  EXPECT_TRUE(told.stream.breaks_only("I9", "a receipt names next step 2, it is 1"));
 }
 
 TEST(StoreJudge, I9AReceiptNamesACommittedSlot) {

@@ -4,10 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
 
 namespace batchloom::store {
 namespace {
+
+using Refs = std::span<const SegmentRef>;
+
+Refs level_of(const Head& head, std::size_t level) {
+  return level < head.segments.size() ? Refs(head.segments[level]) : Refs();
+}
+
+template <class Row>
+bool starts_with(std::span<const Row> rows, std::span<const Row> prefix) {
+  return rows.size() >= prefix.size() && std::ranges::equal(rows.first(prefix.size()), prefix);
+}
 
 /// Collects what is wrong with one pair of heads.
 class Transition {
@@ -16,12 +29,15 @@ class Transition {
       : before_(before),
         after_(after),
         is_fence_(after.writer.term.value == after.slot.value),
+        added_(std::ranges::lower_bound(after.tail, before.next_step, {}, &Entry::first_step),
+               after.tail.end()),
         old_row_(before.find_producer(after.writer.producer)),
         new_row_(after.find_producer(after.writer.producer)) {}
 
   std::vector<std::string> check() {
     check_steps();
     check_others();
+    check_carried();
     if (new_row_ == nullptr) {
       fail(fmt::format("writer '{}' has no row", after_.writer.producer));
       return std::move(problems_);
@@ -71,6 +87,63 @@ class Transition {
     }
   }
 
+  /// The tail, and the references to segments.
+  void check_carried() {
+    const bool grows = !is_fence_ && !added_.empty();
+    const bool is_sealed = grows && !before_.tail.empty() && added_.size() == after_.tail.size();
+    if (is_sealed) return check_seal();
+    if (grows ? !starts_with<Entry>(after_.tail, before_.tail) : after_.tail != before_.tail) {
+      fail(fmt::format("the tail is not what slot {} left", before_.slot.value));
+    }
+    if (after_.segments != before_.segments) {
+      fail(fmt::format("the segments are not those of slot {}, although nothing was sealed",
+                       before_.slot.value));
+    }
+  }
+
+  /// Levels from the newest to the oldest, each with what comes up into it. The tail's own segment
+  /// comes in last, after level 0 may have moved.
+  void check_seal() {
+    Refs leaves = level_of(after_, 0);
+    const Step begin = before_.tail.front().first_step;
+    if (leaves.empty() || !is_new(leaves.back(), begin)) {
+      return fail(fmt::format("the tail is gone, but no segment of this slot begins at step {}",
+                              begin.value));
+    }
+    leaves = leaves.first(leaves.size() - 1);
+    std::optional<Step> rising = check_level(0, leaves, std::nullopt);
+    const std::size_t levels = std::max(before_.segments.size(), after_.segments.size());
+    for (std::size_t level = 1; level < levels; ++level) {
+      rising = check_level(level, level_of(after_, level), rising);
+    }
+    if (rising) {
+      fail(fmt::format("the segments from step {} on are gone into none of this slot",
+                       rising->value));
+    }
+  }
+
+  /// `rising` is where a segment begins that comes up from the level below; the result is the same
+  /// for the level above. `now` is what the level holds.
+  std::optional<Step> check_level(std::size_t level, Refs now, std::optional<Step> rising) {
+    const Refs old = level_of(before_, level);
+    const bool stays = starts_with(now, old);
+    if (stays) now = now.subspan(old.size());
+    const bool rises_on = !stays && now.empty();  // What came up went along.
+    const std::size_t children = old.size() + (rises_on && rising ? 1 : 0);
+    const bool holds_rising = rising && !rises_on;
+    const bool fits = (stays || children >= 2) &&
+                      (holds_rising ? now.size() == 1 && is_new(now[0], *rising) : now.empty());
+    if (!fits) {
+      fail(fmt::format("level {} has neither slot {}'s segments nor one of this slot instead",
+                       level, before_.slot.value));
+    }
+    return stays ? std::nullopt : std::optional(old.front().first_step);
+  }
+
+  bool is_new(const SegmentRef& ref, Step first_step) const {
+    return ref.slot == after_.slot && ref.first_step == first_step;
+  }
+
   /// What holds for the writer's row after a slot of any sort.
   void check_writer() {
     const std::string& name = new_row_->producer;
@@ -114,11 +187,9 @@ class Transition {
     if (old_row_->finished && !new_row_->finished) {
       fail(fmt::format("{} had finished, and was not fenced since", new_row_->producer));
     }
-    const auto added =
-        std::ranges::lower_bound(after_.tail, before_.next_step, {}, &Entry::first_step);
     Step step = before_.next_step;
     Seq seq = old_row_->next_seq;
-    for (auto entry = added; entry != after_.tail.end(); ++entry, ++seq) {
+    for (auto entry = added_.begin(); entry != added_.end(); ++entry, ++seq) {
       if (entry->producer != after_.writer.producer || entry->term != after_.writer.term) {
         fail(fmt::format("step {} was added as {}'s of term {}, although {} of term {} wrote it",
                          entry->first_step.value, entry->producer, entry->term.value,
@@ -138,15 +209,28 @@ class Transition {
       fail(fmt::format("{}'s next batch is {}, but entries were added up to {}", new_row_->producer,
                        new_row_->next_seq.value, seq.value));
     }
-    if (added == after_.tail.end() && (old_row_->finished || !new_row_->finished)) {
+    if (added_.empty()) {
+      check_finish();
+    } else if (new_row_->finished) {
+      fail(fmt::format("{} adds entries, although it has finished", new_row_->producer));
+    }
+  }
+
+  /// A slot that adds nothing. Precondition: the writer had a row.
+  void check_finish() {
+    if (old_row_->finished || !new_row_->finished) {
       fail(fmt::format("{} wrote it, but neither fenced, committed nor finished anything",
                        new_row_->producer));
+    }
+    if (new_row_->state != old_row_->state) {
+      fail(fmt::format("{} adds nothing, but its state has changed", new_row_->producer));
     }
   }
 
   const Head& before_;
   const Head& after_;
   const bool is_fence_;
+  const std::span<const Entry> added_;  // The entries of `after` from the old next step on.
   const ProducerRow* const old_row_;
   const ProducerRow* const new_row_;
   std::vector<std::string> problems_;

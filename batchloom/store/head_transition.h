@@ -6,7 +6,15 @@
 //             of the writer's, from the old next_step to the new one;
 //   finish    the writer's row is marked as finished.
 //
-// All other rows stay as they are.
+// All other rows stay as they are, and so do the tail and the references to segments, except that
+// a commit may seal (seal.h):
+//
+//  1. The old tail is gone as a whole, and one segment of level 0, written for this slot, begins
+//     where it began.
+//  2. All references of one level, two at least, may then be gone into a segment of the level
+//     above, written for this slot, that begins where the first of them began.
+//  3. That segment may be gone with its new level in turn, as that level's last child. A new
+//     segment that is lost can look like this; then the tree of segments has a gap.
 #pragma once
 
 #include <string>

@@ -108,7 +108,7 @@ TEST_F(Discovery, ResurrectedSlotsAreNotTrusted) {
 TEST_F(Discovery, ARowOfResurrectedSlotsIsNotTrusted) {
   EXPECT_EQ(found_slot(), Slot(1));
   move_to(Slot(20), Slot(15));
-  for (const std::uint64_t slot : {2, 3, 4, 5, 9}) resurrect(Slot(slot));
+  for (const std::uint64_t slot : {2U, 3U, 4U, 5U, 9U}) resurrect(Slot(slot));
   EXPECT_EQ(found_slot(), Slot(20));
 }
 

@@ -92,7 +92,7 @@ TEST_F(Reclaim, WithoutTheFloorNothingIsRemoved) {
 TEST_F(Reclaim, SweepsDeadSlotsThatCameBack) {
   append_slots(*other_, 9);
   run();
-  for (const std::uint64_t slot : {2, 6}) put(manifest_key(Slot(slot)));
+  for (const std::uint64_t slot : {2U, 6U}) put(manifest_key(Slot(slot)));
   EXPECT_EQ(run().slots_removed, 2u);
   EXPECT_EQ(keys("m/").front(), manifest_key(Slot(7)));
 }

@@ -105,7 +105,7 @@ TEST_F(Segments, TheLeastRecentlyUsedGoesFirst) {
   std::ranges::sort(leaves, std::greater(), &SegmentRef::size_bytes);
   ASSERT_GE(leaves.size(), 3u);
   SegmentReader two(*stream_, leaves[0].size_bytes + leaves[1].size_bytes);
-  for (const std::size_t i : {0, 1, 0, 2}) EXPECT_TRUE(two.load(leaves[i], {}).is_ok());
+  for (const std::size_t i : {0U, 1U, 0U, 2U}) EXPECT_TRUE(two.load(leaves[i], {}).is_ok());
   objects_.forget_requests();
   EXPECT_TRUE(two.load(leaves[0], {}).is_ok());
   EXPECT_TRUE(objects_.requests().empty());

@@ -226,7 +226,7 @@ TEST_F(SlotWriter, AStopBeforeAndAfterTheFirstAttempt) {
 
 TEST_F(SlotWriter, ADeadSlotIsNotACommit) {
   append_slots(*other_, 8);
-  for (const std::uint64_t floor : {2, 5}) {
+  for (const std::uint64_t floor : {2U, 5U}) {
     remove_slots(*other_, Slot(floor));
     EXPECT_EQ(write().value(), SlotOutcome::kTaken);
     EXPECT_EQ(reader_.cached(), nullptr) << "what it knew is stale";

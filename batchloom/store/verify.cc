@@ -9,11 +9,23 @@
 
 #include "batchloom/store/floor.h"
 #include "batchloom/store/head_transition.h"
+#include "batchloom/store/manifest_reader.h"
 #include "batchloom/store/read_object.h"
 #include "batchloom/store/sequence_check.h"
 
 namespace batchloom::store {
 namespace {
+
+/// What reading an object has come to. Neither a value nor missing: damaged, which is noted.
+template <class Value>
+struct Reading {
+  std::optional<Value> value;
+  bool missing = false;
+};
+
+/// What a decoder makes of an object.
+template <class Decode>
+using Decoded = std::remove_cvref_t<decltype(std::declval<Decode&>()(ByteSpan()).value())>;
 
 /// One verification under way.
 class Verification {
@@ -38,20 +50,24 @@ class Verification {
     problem(fmt::format("{}: {}", key, reason));
   }
 
-  /// Reads an object that must be there. nullopt: it is missing or damaged, which is noted.
   template <class Decode>
-  auto read(const std::string& key, std::string_view missing, Decode decode)
-      -> Result<std::optional<std::remove_cvref_t<decltype(decode(ByteSpan()).value())>>>;
+  Result<Reading<Decoded<Decode>>> read(const std::string& key, Decode decode);
+  /// The same of an object that must be there. nullopt: it is missing or damaged, which is noted.
+  template <class Decode>
+  Result<std::optional<Decoded<Decode>>> read(const std::string& key, std::string_view missing,
+                                              Decode decode);
 
   Status check_floor();
   Status check_slots();
-  Status check_slot(Slot slot);
-  void check_gap(Slot expected, Slot found);
+  Result<Slot> check_unlisted(Slot from, Slot end);
+  Result<bool> check_slot(Slot slot);
   Status check_history(const Head& head);
   Status walk_segment(const SegmentRef& ref, Step end, SequenceCheck& sequences);
   Status check_entry(const std::string& holder, const Entry& entry, SequenceCheck& sequences);
   Status check_object(const std::string& holder, const Entry& entry);
   Status check_producers(const Head& head);
+  Status check_state(const ProducerRow& row);
+  Result<bool> is_still_named(const ProducerRow& row);
   Status check_still();
 
   const Stream& stream_;
@@ -63,9 +79,8 @@ class Verification {
 };
 
 template <class Decode>
-auto Verification::read(const std::string& key, std::string_view missing, Decode decode)
-    -> Result<std::optional<std::remove_cvref_t<decltype(decode(ByteSpan()).value())>>> {
-  using Value = std::remove_cvref_t<decltype(decode(ByteSpan()).value())>;
+Result<Reading<Decoded<Decode>>> Verification::read(const std::string& key, Decode decode) {
+  using Value = Decoded<Decode>;
   Status refusal;  // The decoder's: `invalid` for a version that this build does not know.
   Result<std::optional<Value>> value =
       read_object(stream_.objects(), key, call_, [&](const objstore::ObjectData& data) {
@@ -74,12 +89,20 @@ auto Verification::read(const std::string& key, std::string_view missing, Decode
         return decoded;
       });
   if (value.is_ok()) {
-    if (!*value) problem(key, missing);
-    return value;
+    const bool missing = !value->has_value();
+    return Reading<Value>{.value = *std::move(value), .missing = missing};
   }
-  if (!value.is(ErrorKind::kCorruption) && !refusal.is(ErrorKind::kInvalid)) return value;
+  if (!value.is(ErrorKind::kCorruption) && !refusal.is(ErrorKind::kInvalid)) return value.status();
   problem(std::string(value.status().message()));
-  return std::optional<Value>();
+  return Reading<Value>();
+}
+
+template <class Decode>
+Result<std::optional<Decoded<Decode>>> Verification::read(const std::string& key,
+                                                          std::string_view missing, Decode decode) {
+  BL_ASSIGN_OR_RETURN(auto reading, read(key, std::move(decode)));
+  if (reading.missing) problem(key, missing);
+  return std::move(reading.value);
 }
 
 Status Verification::check_floor() {
@@ -94,51 +117,68 @@ Status Verification::check_floor() {
 
 Status Verification::check_slots() {
   Slot expected = report_.floor + 1;
-  for (const Slot slot : inventory_.slots()) {
-    if (slot <= report_.floor) {
+  for (const Slot listed : inventory_.slots()) {
+    if (listed <= report_.floor) {
       ++report_.leftovers;
       continue;
     }
-    ++report_.slots;
-    if (slot != expected) check_gap(expected, slot);
-    BL_RETURN_IF_ERROR(check_slot(slot));
-    report_.newest = slot;
-    expected = slot + 1;
+    BL_ASSIGN_OR_RETURN(const Slot missing, check_unlisted(expected, listed));
+    if (missing != listed) {
+      problem(manifest_key(missing),
+              fmt::format("missing, although slots above the floor {} are dense and {} is there",
+                          report_.floor.value, manifest_key(listed)));
+    }
+    BL_ASSIGN_OR_RETURN(const bool there, check_slot(listed));
+    if (!there) problem(manifest_key(listed), "listed, but missing");
+    expected = listed + 1;
   }
   if (report_.slots == 0) {
-    problem(manifest_key(expected), fmt::format("missing, although one slot above the floor {} "
-                                                "always stands",
-                                                report_.floor.value));
+    // Until it was read, the floor may have passed all that the listing shows.
+    BL_ASSIGN_OR_RETURN(const bool there, check_slot(expected));
+    if (!there) {
+      problem(manifest_key(expected), fmt::format("missing, although one slot above the floor {} "
+                                                  "always stands",
+                                                  report_.floor.value));
+    }
   }
   report_.complete = newest_ && newest_->head.slot == report_.newest;
   return Status::ok();
 }
 
-void Verification::check_gap(Slot expected, Slot found) {
-  problem(manifest_key(expected),
-          fmt::format("missing, although slots above the floor {} are dense and {} is there",
-                      report_.floor.value, manifest_key(found)));
+/// Checks slots in [from, end), which the listing does not show: of slots that were put after it
+/// began, it may show a later one alone. The first that is really missing, or `end`. No more is
+/// asked for: a gap can be of any width.
+Result<Slot> Verification::check_unlisted(Slot from, Slot end) {
+  for (; from < end; ++from) {
+    BL_ASSIGN_OR_RETURN(const bool there, check_slot(from));
+    if (!there) break;
+  }
+  return from;
 }
 
-Status Verification::check_slot(Slot slot) {
+/// False where the slot is missing, which is not noted.
+Result<bool> Verification::check_slot(Slot slot) {
   const std::string key = manifest_key(slot);
-  BL_ASSIGN_OR_RETURN(std::optional<StoredHead> stored,
-                      read(key, "listed, but missing", [&](ByteSpan bytes) {
+  BL_ASSIGN_OR_RETURN(auto stored, read(key, [&](ByteSpan bytes) {
                         return decode_head(stream_.uuid(), slot, bytes);
                       }));
-  if (!stored) return Status::ok();
+  if (stored.missing) return false;
+  ++report_.slots;
+  report_.newest = slot;
+  if (!stored.value) return true;
+  const StoredHead& head = *stored.value;
   if (newest_ && newest_->head.slot + 1 == slot) {
-    if (stored->head.previous_crc != newest_->crc) {
-      problem(key, fmt::format("continues a head with CRC {:08x}, but {} has {:08x}",
-                               stored->head.previous_crc, manifest_key(newest_->head.slot),
-                               newest_->crc));
+    if (head.head.previous_crc != newest_->crc) {
+      problem(key,
+              fmt::format("continues a head with CRC {:08x}, but {} has {:08x}",
+                          head.head.previous_crc, manifest_key(newest_->head.slot), newest_->crc));
     }
-    for (const std::string& text : transition_problems(newest_->head, stored->head)) {
+    for (const std::string& text : transition_problems(newest_->head, head.head)) {
       problem(key, text);
     }
   }
-  newest_ = std::move(stored);
-  return Status::ok();
+  newest_ = std::move(stored.value);
+  return true;
 }
 
 Status Verification::check_history(const Head& head) {
@@ -238,13 +278,34 @@ Status Verification::check_producers(const Head& head) {
               fmt::format("{}'s state is that after batch {}, but batch {} is next", row.producer,
                           row.state.ref->seq.value, row.next_seq.value));
     }
-    inventory_.claim(row.state_object());
-    BL_RETURN_IF_ERROR(
-        read(data_key(row.state_object()), "missing, though the manifest names it",
-             [&](ByteSpan bytes) { return decode_state(stream_.uuid(), row, bytes); })
-            .status());
+    BL_RETURN_IF_ERROR(check_state(row));
   }
   return Status::ok();
+}
+
+Status Verification::check_state(const ProducerRow& row) {
+  const std::string key = data_key(row.state_object());
+  inventory_.claim(row.state_object());
+  BL_ASSIGN_OR_RETURN(const auto state, read(key, [&](ByteSpan bytes) {
+                        return decode_state(stream_.uuid(), row, bytes);
+                      }));
+  if (!state.missing) return Status::ok();
+  BL_ASSIGN_OR_RETURN(const bool named, is_still_named(row));
+  if (named) problem(key, "missing, though the manifest names it");
+  return Status::ok();
+}
+
+/// Whether the head that is the newest by now has the same state in its row: once a producer has
+/// committed another one, a reclaimer may remove this one, and the floor need not rise for that.
+/// True where that head is damaged.
+Result<bool> Verification::is_still_named(const ProducerRow& row) {
+  ManifestReader reader(stream_);
+  reader.adopt(std::make_shared<const StoredHead>(*newest_));
+  const Result<HeadPtr> newest = reader.latest(call_);
+  if (newest.is(ErrorKind::kCorruption)) return true;
+  BL_RETURN_IF_ERROR(newest.status());
+  const ProducerRow* now = (*newest)->head.find_producer(row.producer);
+  return now != nullptr && now->state == row.state;
 }
 
 /// What a reclaimer removed meanwhile would look like damage.

@@ -2,7 +2,9 @@
 // Is a stored stream what its protocol could have made? Everything that can be told from the stored
 // bytes, checked offline.
 //
-//  1. List all objects; what bears a key that no part of a stream has, is foreign.
+//  1. List all objects; what bears a key that no part of a stream has, is foreign. An object that
+//     was put meanwhile may be left out, so one that should be there is looked up before it is
+//     missing.
 //  2. Read the floor and every slot above it. They are dense and decode, each is chained to the one
 //     before, and differs from it as one fence, commit or finish would make it differ
 //     (head_transition.h).
@@ -10,7 +12,8 @@
 //     [oldest row, tail) without a gap; the tail ends at next_step. Per producer, sequence numbers
 //     go on where they stopped, terms never fall, and the head's rows agree (sequence_check.h).
 //  4. Claim what the newest head needs: each segment and batch object once and of the size that the
-//     manifest says, each state readable. What stays unclaimed is an orphan.
+//     manifest says, each state readable (or named no more by a head that is newer still). What
+//     stays unclaimed is an orphan.
 //
 // What cannot be told: a stream without its newest slots looks like an older one. Not looked at:
 // the bytes of batch objects, which only their readers can verify, and objects of trimmed steps.
@@ -28,7 +31,7 @@ namespace batchloom::store {
 /// What stands in a stream, and what is wrong with it.
 struct VerifyReport {
   Slot floor;
-  Slot newest;                  ///< The newest slot that there is.
+  Slot newest;                  ///< The newest slot that was seen.
   std::uint64_t slots = 0;      ///< Above the floor.
   std::uint64_t leftovers = 0;  ///< Slots at or below the floor that were not removed yet.
   Step first_step;
@@ -53,8 +56,8 @@ struct VerifyReport {
 
 /// Verifies the whole stream. Damage is in the report; an error says that the verification itself
 /// could not be finished: those of the object store, and `conflict` where a reclaimer has raised
-/// the floor meanwhile. Producers may go on. Blocks for about one read per slot and segment; memory
-/// grows by some 60 bytes an object.
+/// the floor meanwhile. Producers may go on, and what they do is no damage. Blocks for about one
+/// read per slot and segment; memory grows by some 60 bytes an object.
 Result<VerifyReport> verify_stream(const Stream& stream, const CallOptions& call);
 
 }  // namespace batchloom::store
