@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "batchloom/base/check.h"
 #include "batchloom/simulator/store_history.h"
 
@@ -10,11 +12,11 @@ constexpr std::size_t kWord = sizeof(std::uint64_t);
 }  // namespace
 
 Bytes encode_body(const BatchBody& body) {
-  Bytes bytes(2 * kWord);
+  const ByteSpan name = as_bytes(body.producer);
+  Bytes bytes(2 * kWord + name.size());
   store_le(body.from, bytes.data());
   store_le(body.to, bytes.data() + kWord);
-  const ByteSpan name = as_bytes(body.producer);
-  bytes.insert(bytes.end(), name.begin(), name.end());
+  std::ranges::copy(name, bytes.begin() + 2 * kWord);
   return bytes;
 }
 

@@ -149,7 +149,7 @@ void submit_all(Work& work, std::uint64_t count, std::uint64_t seed, const CallO
 class OrderedAppenderTest : public testing::Test {
  protected:
   /// Far more than anything takes: a thread that nobody wakes fails the test and does not hang.
-  CallOptions soon() { return {.deadline = runtime_->now() + std::chrono::seconds(60)}; }
+  CallOptions soon() { return {.deadline = runtime_->now() + std::chrono::seconds(30)}; }
 
   std::unique_ptr<Runtime> runtime_ = make_real_runtime();
   Work work_{*runtime_};
@@ -272,9 +272,12 @@ TEST_F(OrderedAppenderTest, StopsForGoodWhereACommitCannotSucceed) {
 TEST(OrderedAppenderSim, RepeatsACommitThatMayHaveHappened) {
   on_any_schedule([](Work& work, std::uint64_t) {
     const auto batches = work.upload(3);
-    // The slot is taken; whether it counts, the floor does not tell.
+    // The slot is written; the floor does not tell whether it counts. Then the repeated commit does
+    // not get to see who took the slot.
     work.objects().next(
-        {.operation = Operation::kGet, .prefix = "gc/floor", .answer = Answer::kUnavailable});
+        {.operation = Operation::kGet, .prefix = "gc/floor", .answer = Answer::kForbidden});
+    work.objects().next(
+        {.operation = Operation::kGet, .prefix = "m/", .answer = Answer::kUnavailable});
     auto appender = work.make_appender();
     for (const PendingBatch& batch : batches) ASSERT_TRUE(appender->submit(batch, {}).is_ok());
     EXPECT_TRUE(appender->flush(Seq(3), {}).is_ok());
