@@ -56,7 +56,6 @@ def pytest(stage: str, folder: str) -> Command:
 STAGES = (
     Stage("dev", (build("dev"), ctest("dev"))),
     Stage("python", (pytest("python", "tests"),)),
-    Stage("lint", (("scripts/lint",),), full=True),
     Stage("clang", (build("clang"), ctest("clang")), full=True),
     Stage("asan", (build("asan"), ctest("asan")), full=True),
     Stage("tsan", (build("tsan"), ctest("tsan")), full=True),
@@ -125,7 +124,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="also sanitizers, the second compiler, lint, a long simulation and fuzzing",
+        help="also sanitizers, the second compiler, a long simulation and fuzzing",
     )
     full = parser.parse_args(arguments).full
     REPORTS.mkdir(parents=True, exist_ok=True)
