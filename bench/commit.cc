@@ -2,13 +2,12 @@
 // Does a commit cost more after a million of them? And how large do heads get?
 //
 //  1. Two streams in a local folder, one with a short and one with a long history, are grown
-//  without fsync, one commit
-//     per batch entry, while slots are reclaimed.
+//     without fsync, one commit per batch entry, while slots are reclaimed.
 //  2. Under each fsync policy, commits to the two alternate, so that the disk's moods hit both
-//  alike. A few rounds;
-//     each round gives a ratio of medians and of means, and the median of the rounds counts.
-//  3. In memory: 64 producers with long names and states of 4 KiB, for 1,024 ranks and packs of 4.
-//  The largest head.
+//     alike. A few rounds; each round gives a ratio of medians and of means, and the median of
+//     the rounds counts.
+//  3. In memory: 64 producers with long names and states of 4 KiB, for 1,024 ranks and packs of
+//     4. The largest head.
 #include <fmt/format.h>
 #include <unistd.h>
 

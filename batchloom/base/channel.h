@@ -3,13 +3,13 @@
 //
 // How it works:
 // 1. An item is queued while the costs of the queued items sum to at most the bound. An item that
-// is
-//    larger than the whole bound is let through when the queue is empty.
+//    is larger than the whole bound is let through when the queue is empty.
 // 2. Who must wait stands in line with an Event of its own, and whoever makes room or brings an
-// item
-//    serves the line from its front: senders get in strictly in the order they came (a large item
-//    is not overtaken for ever by small ones), and receivers are served in the order they came.
-// 3. A place in line is given up or served under the mutex, never both; the Event only says "look".
+//    item serves the line from its front: senders get in strictly in the order they came (a large
+//    item is not overtaken for ever by small ones), and receivers are served in the order they
+//    came.
+// 3. A place in line is given up or served under the mutex, never both; the Event only says
+//    "look".
 //
 // Invariants: receivers wait only while nothing is queued and no sender waits; senders wait only
 // while something is queued; the mutex is not held during a call into the Runtime or an Event.

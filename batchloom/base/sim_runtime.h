@@ -2,22 +2,20 @@
 // A Runtime for tests: real threads of which exactly one holds the baton, virtual time, one seed.
 //
 //  1. Every blocking call gives the baton back. The world then picks what happens next among all
-//  that could: a thread
-//     that may go on, a posted action, or the passing of time. The pick is a function of the seed
-//     and of the picks before, so one seed is one history, whatever the machine does.
+//     that could: a thread that may go on, a posted action, or the passing of time. The pick is a
+//     function of the seed and of the picks before, so one seed is one history, whatever the
+//     machine does.
 //  2. Actions are the world's own events (a request reaching a store, a reply coming back). They
-//  run between threads
-//     and must not block.
+//     run between threads and must not block.
 //  3. A process is a Runtime. When it crashes, every blocking call of its threads, begun or new,
-//  ends with `cancelled`
-//     and without effect; actions that it posted before still happen. When it is suspended, its
-//     threads are never picked until it resumes, while the rest of the world goes on.
+//     ends with `cancelled` and without effect; actions that it posted before still happen. When
+//     it is suspended, its threads are never picked until it resumes, while the rest of the world
+//     goes on.
 //  4. Time stands still while threads run, and jumps to the next timer when nothing else can
-//  happen, or by chance
-//     earlier: no order may depend on a clock.
+//     happen, or by chance earlier: no order may depend on a clock.
 //
-// Code under test must not block in any other way, and must not hold a Mutex across a call into the
-// Runtime.
+// Code under test must not block in any other way, and must not hold a Mutex across a call into
+// the Runtime.
 #pragma once
 
 #include <cstdint>

@@ -3,13 +3,18 @@
 // it must obey.
 //
 // The history sees every object at the moment it takes effect. It knows nothing of sessions,
-// readers or retries. The rules, by their numbers in docs/design (first half of the batch store):
+// readers or retries. The rules, by their numbers in docs/design/0002-simulation.md:
 //
-//   I1  one head per slot, chained by CRC          I7  every record in exactly one batch, in order
-//   I2  slots dense above the floor                I8  no commit of an older term after a fence
-//   I3  steps dense, and their entries final       I10 nothing that is referenced is deleted
-//   I5  what a head names was there before it      I11 the floor never falls, and rises before
-//   slots go I6  sequence numbers dense per term            I16 heads keep their limits
+//   I1   one head per slot, chained by CRC
+//   I2   slots dense above the floor
+//   I3   steps dense, and their entries final
+//   I5   what a head names was there before it
+//   I6   sequence numbers dense per term
+//   I7   every record in exactly one batch, in order
+//   I8   no commit of an older term after a fence
+//   I10  nothing that is referenced is deleted
+//   I11  the floor never falls, and rises before slots go
+//   I16  heads keep their limits
 #pragma once
 
 #include <map>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Judges what processes were told against what has happened:
 //
-//   I2  every head that a reader is given was really committed, is not older than the newest one
-//   was when the reader
-//       asked, and a reader's heads never go back
-//   I3, I4  every reader finds the same entry for a step, for ever
-//   I7  a session begins with the state that its predecessor committed last
-//   I13 no process is told of damage that there is not
-//   I9  what was acknowledged as committed is published, with the very object that was uploaded
+//   I2   every head that a reader is given was really committed, is not older than the newest one
+//        was when the reader asked, and a reader's heads never go back
+//   I3   every reader finds the same entry for a step, for ever; and so all readers do (I4)
+//   I6   a session begins with the batch that comes next
+//   I7   and with the state that its predecessor committed last
+//   I8   it owns a term that it has fenced
+//   I9   what was acknowledged as committed is published, with the very object that was uploaded
+//   I13  no process is told of damage that there is not
 #pragma once
 
 #include <span>

@@ -3,15 +3,14 @@
 // and what befalls them.
 //
 //  1. Every process runs the product's own code: Stream, ProducerSession, OrderedAppender,
-//  Reclaimer, ManifestReader.
+//     Reclaimer, ManifestReader.
 //  2. Processes crash, are suspended across whole reclamations, and meet rivals under their own
-//  name, while the network
-//     loses, delays and repeats requests. A producer that ends before its source does is started
-//     again.
-//  3. After `chaos_points` picks nothing goes wrong any more, and everything must come to its end.
+//     name, while the network loses, delays and repeats requests. A producer that ends before its
+//     source does is started again.
+//  3. After `chaos_points` picks nothing goes wrong any more, and everything must come to its
+//     end.
 //  4. What processes are told (a receipt, a head, an entry, a state) they claim before the judge,
-//  which compares it
-//     with the history of the bucket.
+//     which compares it with the history of the bucket.
 #pragma once
 
 #include <map>

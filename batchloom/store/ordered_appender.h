@@ -25,8 +25,8 @@ struct OrderedAppenderOptions {
   std::function<void(std::span<const PendingBatch>, const CommitReceipt&)> on_commit = nullptr;
 };
 
-/// Thread-safe. Uses the session's commit() alone from construction to destruction; the session
-/// outlives it.
+/// Thread-safe. A session has one appender in its life, and outlives it: it begins at the session's
+/// next_seq(), and nobody else calls commit() meanwhile.
 class OrderedAppender {
  public:
   OrderedAppender(Runtime& runtime, ProducerSession& session, OrderedAppenderOptions options = {});
