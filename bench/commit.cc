@@ -276,11 +276,12 @@ int run(const std::string& folder, const Sizes& sizes) {
     brief.move_to_folder(policy);
     lengthy.move_to_folder(policy);
     const Ratios ratios = compare(brief, lengthy, sizes);
-    rows.push_back(fmt::format(
-        R"({{"phase": "alternate in folders", "fsync": "{}", "short_p50_us": {:.1f}, "long_p50_us": {:.1f}, )"
-        R"("p50_ratio": {:.3f}, "mean_ratio": {:.3f}, "rounds": {}, "commits_per_round": {}}})",
-        name, ratios.short_p50_us, ratios.long_p50_us, ratios.p50, ratios.mean, sizes.rounds,
-        sizes.commits_per_round));
+    rows.push_back(
+        fmt::format(R"({{"phase": "alternate in folders", "fsync": "{}", "short_p50_us": {:.1f}, )"
+                    R"("long_p50_us": {:.1f}, "p50_ratio": {:.3f}, "mean_ratio": {:.3f}, )"
+                    R"("rounds": {}, "commits_per_round": {}}})",
+                    name, ratios.short_p50_us, ratios.long_p50_us, ratios.p50, ratios.mean,
+                    sizes.rounds, sizes.commits_per_round));
     worst.p50 = std::max(worst.p50, ratios.p50);
     worst.mean = std::max(worst.mean, ratios.mean);
   }
