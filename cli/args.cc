@@ -4,27 +4,48 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <sstream>
-#include <utility>
+#include <memory>
 #include <vector>
 
 #include "batchloom/objstore/probe.h"
 #include "batchloom/store/keys.h"
-#include "cli/hint.h"
+#include "cli/define.h"
 
 namespace batchloom::cli {
+
+void define_name(Options& options, const std::string& option, const std::string& type,
+                 const std::string& what, const std::string& help, std::string& name) {
+  options.text(option, type, help, [&name, what](const std::string& text) {
+    name = text;
+    return store::validate_name(what, text);
+  });
+}
+
+void define_stream(Options& options, StreamArgs& stream) {
+  options.argument("URL", "where the stream lies: ./dir, /abs/dir or file:///abs/dir",
+                   [&stream](const std::string& url) {
+                     const Result<std::string> folder = parse_store_url(url);
+                     if (!folder.is_ok()) return folder.status();
+                     stream.location.url = url;
+                     stream.location.folder = *folder;
+                     return Status::ok();
+                   });
+  options.text(
+      "--fsync", "always|none",
+      "always (default): what was written survives a power cut; none: faster",
+      [&stream](const std::string& policy) {
+        if (policy != "always" && policy != "none") {
+          return Status::invalid(fmt::format("--fsync: '{}' is neither always nor none", policy));
+        }
+        stream.location.fsync =
+            policy == "always" ? objstore::FsyncPolicy::kAlways : objstore::FsyncPolicy::kNone;
+        return Status::ok();
+      });
+  options.flag("--json", "print JSON, with the same fields", stream.json);
+}
+
 namespace {
-
-[[noreturn]] void refuse(const std::string& what) {
-  throw CLI::ValidationError(what, CLI::ExitCodes::ValidationError);
-}
-
-void refuse_unless_ok(const Status& status) {
-  if (!status.is_ok()) refuse(std::string(status.message()));
-}
 
 /// So that the last seed of a run is a number too.
 constexpr std::uint64_t kMostSeeds = std::uint64_t{1} << 62;
@@ -32,234 +53,202 @@ constexpr std::uint64_t kMostJobs = 1024;
 /// The probe holds that many for each of its racers.
 constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20;
 
-struct Range {
-  std::uint64_t least = 0;
-  std::uint64_t most = UINT64_MAX;
-};
-
-/// An option that takes text, which the help calls `type`; `use` is given it, and may refuse.
-template <class Use>
-CLI::Option* add_text(CLI::App& app, const std::string& name, const std::string& type,
-                      const std::string& help, const Use& use) {
-  return app.add_option_function<std::string>(name, use, help)->type_name(type);
+void define_init(Options& options, StoreInit& init) {
+  define_stream(options, init.stream);
 }
 
-/// An option that takes a decimal number in `range`; `use` is given it.
-template <class Use>
-CLI::Option* add_number(CLI::App& app, const std::string& name, const std::string& help,
-                        const Use& use, Range range = {}) {
-  return add_text(app, name, "N", help, [=](const std::string& text) {
-    std::uint64_t value = 0;
-    const char* const end = text.data() + text.size();
-    const auto [rest, error] = std::from_chars(text.data(), end, value);
-    const bool is_number = error == std::errc() && rest == end;
-    if (!is_number || value < range.least || value > range.most) {
-      refuse(fmt::format("{}: '{}' is not a whole number from {} to {}", name, text, range.least,
-                         range.most));
-    }
-    use(value);
+void define_ls(Options& options, StoreLs& ls) {
+  define_stream(options, ls.stream);
+  options.number("--from", "begin with this step (default: the oldest)",
+                 [&ls](std::uint64_t step) { ls.from = store::Step(step); });
+  options.number("--limit", "at most so many entries (default: all)",
+                 [&ls](std::uint64_t limit) { ls.limit = limit; }, {.least = 1});
+}
+
+void define_show(Options& options, StoreShow& show) {
+  define_stream(options, show.stream);
+  options.number("--slot", "the head of this slot (default: the newest)",
+                 [&show](std::uint64_t n) { show.slot = store::Slot(n); }, {.least = 1});
+  options
+      .number("--step", "the entry of this step, and where each of its pieces comes from",
+              [&show](std::uint64_t n) { show.step = store::Step(n); })
+      .excludes("--slot");
+  options
+      .number(
+          "--rank", "with --step: the pieces of this HDP rank (default: of all)",
+          [&show](std::uint64_t n) { show.rank = model::HdpRank(static_cast<std::uint32_t>(n)); },
+          {.most = UINT32_MAX})
+      .needs("--step");
+}
+
+void define_verify(Options& options, StoreVerify& verify) {
+  define_stream(options, verify.stream);
+}
+
+void define_fence(Options& options, StoreFence& fence) {
+  define_stream(options, fence.stream);
+  define_name(options, "--producer", "NAME", "producer", "whose older sessions must stop",
+              fence.producer);
+  options.required();
+}
+
+void define_probe(Options& options, StoreProbe& probe) {
+  probe.size_bytes = objstore::ProbeOptions().batch_size_bytes;
+  define_stream(options, probe.stream);
+  options.number("--size",
+                 fmt::format("bytes of a batch object (default: {}); 0: leave out what needs them",
+                             probe.size_bytes),
+                 [&probe](std::uint64_t n) { probe.size_bytes = n; }, {.most = kMostProbeBytes});
+}
+
+void define_gc(Options& options, StoreGc& gc) {
+  define_stream(options, gc.stream);
+  options.flag("--dry-run", "remove nothing; print each object that would go, and why", gc.dry_run);
+  options.flag("--yes", "remove what nobody needs", gc.yes).excludes("--dry-run");
+  options.flag("--list", "print each removed object, and why", gc.list).needs("--yes");
+  options
+      .duration("--every", "pass after pass, with such pauses, until a signal",
+                [&gc](Duration pause) { gc.every = pause; })
+      .needs("--yes");
+  options.number("--slots-kept",
+                 fmt::format("newest manifest slots to keep (default: {})", gc.slots_kept),
+                 [&gc](std::uint64_t n) { gc.slots_kept = n; }, {.least = 1});
+  options.check([&gc] {
+    if (gc.dry_run || gc.yes) return Status::ok();
+    return Status::invalid("say --dry-run to see what would be removed, or --yes to remove it");
   });
 }
 
-/// URL, --fsync and --json, as all commands on a stream have them.
-void add_stream_args(CLI::App& app, StreamArgs& stream) {
-  add_text(app, "URL", "", "where the stream lies: ./dir, /abs/dir or file:///abs/dir",
-           [&stream](const std::string& url) {
-             const Result<std::string> folder = parse_store_url(url);
-             refuse_unless_ok(folder.status());
-             stream.location.url = url;
-             stream.location.folder = *folder;
-           })
-      ->required();
-  add_text(app, "--fsync", "always|none",
-           "always (default): what was written survives a power cut; none: faster",
-           [&stream](const std::string& policy) {
-             if (policy != "always" && policy != "none") {
-               refuse(fmt::format("--fsync: '{}' is neither always nor none", policy));
-             }
-             stream.location.fsync =
-                 policy == "always" ? objstore::FsyncPolicy::kAlways : objstore::FsyncPolicy::kNone;
-           });
-  app.add_flag("--json", stream.json, "print JSON, with the same fields");
+void define_pin(Options& options, StorePin& pin) {
+  define_stream(options, pin.stream);
+  define_name(options, "--group", "NAME", "group", "whose pin it is", pin.request.group);
+  options.required();
+  define_name(options, "--id", "NAME", "pin", "the checkpoint's name", pin.request.id);
+  options.required();
+  options
+      .number("--step", "the first step that is still needed",
+              [&pin](std::uint64_t n) { pin.request.step = store::Step(n); })
+      .required();
 }
 
-void define_init(CLI::App& app, StoreInit& init) {
-  add_stream_args(app, init.stream);
+void define_unpin(Options& options, StoreUnpin& unpin) {
+  define_stream(options, unpin.stream);
+  define_name(options, "--group", "NAME", "group", "whose pins they are", unpin.group);
+  options.required();
+  define_name(options, "--id", "NAME", "pin", "remove all of its pins of this name", unpin.id);
+  options.flag("--live", "close its live cursor: it no longer bounds producers, nor keeps steps",
+               unpin.live);
+  options.excludes("--id");
+  options.check([&unpin] {
+    if (unpin.live || !unpin.id.empty()) return Status::ok();
+    return Status::invalid("say which: --id=NAME for pins of that name, or --live for the cursor");
+  });
 }
 
-void define_ls(CLI::App& app, StoreLs& ls) {
-  add_stream_args(app, ls.stream);
-  add_number(app, "--from", "begin with this step (default: the oldest)",
-             [&ls](std::uint64_t step) { ls.from = store::Step(step); });
-  add_number(app, "--limit", "at most so many entries (default: all)",
-             [&ls](std::uint64_t limit) { ls.limit = limit; }, {.least = 1});
+void define_pins(Options& options, StorePins& pins) {
+  define_stream(options, pins.stream);
 }
 
-void define_show(CLI::App& app, StoreShow& show) {
-  add_stream_args(app, show.stream);
-  CLI::Option* slot =
-      add_number(app, "--slot", "the head of this slot (default: the newest)",
-                 [&show](std::uint64_t n) { show.slot = store::Slot(n); }, {.least = 1});
-  add_number(app, "--step", "the entry of this step", [&show](std::uint64_t n) {
-    show.step = store::Step(n);
-  })->excludes(slot);
+void define_skip(Options& options, StoreSkip& skip) {
+  define_stream(options, skip.stream);
+  options
+      .number("--step", "the step that consumers opened from now on pass over",
+              [&skip](std::uint64_t n) { skip.step = store::Step(n); })
+      .required();
 }
 
-void define_verify(CLI::App& app, StoreVerify& verify) {
-  add_stream_args(app, verify.stream);
+void define_end(Options& options, StoreEnd& end) {
+  define_stream(options, end.stream);
 }
 
-void define_fence(CLI::App& app, StoreFence& fence) {
-  add_stream_args(app, fence.stream);
-  add_text(app, "--producer", "NAME", "whose older sessions must stop",
-           [&fence](const std::string& name) {
-             refuse_unless_ok(store::validate_name("producer", name));
-             fence.producer = name;
-           })
-      ->required();
+void define_reopen(Options& options, StoreReopen& reopen) {
+  define_stream(options, reopen.stream);
 }
 
-void define_probe(CLI::App& app, StoreProbe& probe) {
-  probe.size_bytes = objstore::ProbeOptions().batch_size_bytes;
-  add_stream_args(app, probe.stream);
-  add_number(app, "--size",
-             fmt::format("bytes of a batch object (default: {}); 0: leave out what needs them",
-                         probe.size_bytes),
-             [&probe](std::uint64_t n) { probe.size_bytes = n; }, {.most = kMostProbeBytes});
+Status break_safeguard(const std::string& name, simulator::SimOptions& options) {
+  options.broken = store::parse_safeguard(name);
+  if (options.broken) return Status::ok();
+  std::vector<std::string> names;
+  for (const auto known : store::kAllSafeguards) names.emplace_back(to_string(known));
+  return Status::invalid(fmt::format("--break: '{}' is not a safeguard; choose one of {}", name,
+                                     fmt::join(names, ", ")));
 }
 
-void define_sim(CLI::App& app, SimStore& sim) {
-  simulator::SimOptions& options = sim.options;
-  options.jobs = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
-  CLI::Option* seeds =
-      add_number(app, "--seeds", fmt::format("how many seeds (default: {})", options.seeds),
-                 [&options](std::uint64_t n) { options.seeds = n; }, {1, kMostSeeds});
-  CLI::Option* first =
-      add_number(app, "--first-seed", "the first one (default: 0)",
-                 [&options](std::uint64_t n) { options.first_seed = n; }, {0, kMostSeeds});
-  CLI::Option* seed = add_number(app, "--seed", "run this one seed again",
-                                 [&options](std::uint64_t n) {
-                                   options.first_seed = n;
-                                   options.seeds = 1;
-                                 },
-                                 {0, kMostSeeds})
-                          ->excludes(seeds)
-                          ->excludes(first);
-  add_text(app, "--without", "FAULTS", "with --seed: leave these faults out, as in crash:0,put:17",
-           [&options](const std::string& text) {
-             auto troubles = simulator::parse_troubles(text);
-             refuse_unless_ok(troubles.status());
-             options.without = *std::move(troubles);
-           })
-      ->needs(seed);
-  add_text(app, "--break", "NAME",
-           "switch a safeguard of the protocol off; the simulation must then fail",
-           [&options](const std::string& name) {
-             options.broken = store::parse_safeguard(name);
-             if (options.broken) return;
-             std::vector<std::string> names;
-             for (const auto known : store::kAllSafeguards) names.emplace_back(to_string(known));
-             refuse(fmt::format("--break: '{}' is not a safeguard; choose one of {}", name,
-                                fmt::join(names, ", ")));
-           });
-  add_number(app, "--jobs", "seeds that run at once (default: one for each processor)",
-             [&options](std::uint64_t n) { options.jobs = static_cast<unsigned>(n); },
-             {1, kMostJobs});
-  app.add_flag("--json", sim.json, "print JSON, with the same fields");
+void define_sim_store(Options& options, SimStore& sim) {
+  simulator::SimOptions& to = sim.options;
+  to.jobs = static_cast<unsigned>(std::max(sysconf(_SC_NPROCESSORS_ONLN), 1L));
+  options.number("--seeds", fmt::format("how many seeds (default: {})", to.seeds),
+                 [&to](std::uint64_t n) { to.seeds = n; }, {1, kMostSeeds});
+  options.number("--first-seed", "the first one (default: 0)",
+                 [&to](std::uint64_t n) { to.first_seed = n; }, {0, kMostSeeds});
+  options
+      .number("--seed", "run this one seed again",
+              [&to](std::uint64_t n) {
+                to.first_seed = n;
+                to.seeds = 1;
+              },
+              {0, kMostSeeds})
+      .excludes("--seeds")
+      .excludes("--first-seed");
+  options
+      .text("--without", "FAULTS", "with --seed: leave these faults out, as in crash:0,put:17",
+            [&to](const std::string& text) {
+              auto troubles = simulator::parse_troubles(text);
+              if (troubles.is_ok()) to.without = *std::move(troubles);
+              return troubles.status();
+            })
+      .needs("--seed");
+  options.text("--break", "NAME",
+               "switch a safeguard of the protocol off; the simulation must then fail",
+               [&to](const std::string& name) { return break_safeguard(name, to); });
+  options.number("--jobs", "seeds that run at once (default: one for each processor)",
+                 [&to](std::uint64_t n) { to.jobs = static_cast<unsigned>(n); }, {1, kMostJobs});
+  options.flag("--json", "print JSON, with the same fields", sim.json);
 }
 
 /// The whole command line. Parses once.
 class Parser {
  public:
-  explicit Parser(std::string_view version) {
-    app_.name("batchloom");
-    app_.description("A training data plane for large foundation models.");
-    app_.set_help_flag("--help", "print this help");
-    app_.set_version_flag("--version", fmt::format("batchloom {}", version), "print the version");
-    app_.require_subcommand(1);
-    CLI::App& store = add_group("store", "streams of batches in an object store");
-    add(store, "init", "make a stream, or finish making it", init_, define_init);
-    add(store, "ls", "list what was committed, oldest first", ls_, define_ls);
-    add(store, "show", "print a manifest head, or the entry of a step", show_, define_show);
-    add(store, "verify", "check a whole stream; exit code 1 if anything is wrong", verify_,
-        define_verify);
-    add(store, "fence", "stop all sessions of a producer for good", fence_, define_fence);
-    add(store, "probe", "check that the object store keeps its promises", probe_, define_probe);
-    CLI::App& sim = add_group("sim", "simulations of the real code under faults");
-    add(sim, "store", "the batch store; exit code 1 if a rule is broken", sim_, define_sim);
+  explicit Parser(std::string_view version) : line_(version) {
+    add("", "produce", "write synthetic batches to a stream", define_produce);
+    add("", "consume", "read a stream as one of its ranks does", define_consume);
+    line_.group("store", "streams of batches in an object store");
+    add("store", "init", "make a stream, or finish making it", define_init);
+    add("store", "ls", "list what was committed, oldest first", define_ls);
+    add("store", "show", "print a manifest head, or a step and where its data come from",
+        define_show);
+    add("store", "verify", "check a whole stream; exit code 1 if anything is wrong", define_verify);
+    add("store", "fence", "stop all sessions of a producer for good", define_fence);
+    add("store", "probe", "check that the object store keeps its promises", define_probe);
+    add("store", "gc", "trim what no pin keeps, and remove what nobody needs", define_gc);
+    add("store", "pin", "keep all steps from one on", define_pin);
+    add("store", "unpin", "withdraw a group's pins, or close its live cursor", define_unpin);
+    add("store", "pins", "list pins and live cursors", define_pins);
+    add("store", "skip", "let consumers pass over a damaged step", define_skip);
+    add("store", "end", "end the stream at its next step", define_end);
+    add("store", "reopen", "let an ended stream go on", define_reopen);
+    line_.group("sim", "simulations of the real code under faults");
+    add("sim", "store", "the batch store; exit code 1 if a rule is broken", define_sim_store);
+    add("sim", "batches", "what ranks must get of a synthetic producer", define_sim_batches);
   }
 
   std::variant<Command, Answer> parse(std::span<const char* const> args) {
-    try {
-      app_.parse(static_cast<int>(args.size()), args.data());
-      return *chosen_;
-    } catch (const CLI::ParseError& error) {
-      if (error.get_exit_code() != 0) return usage(error.what());
-      std::ostringstream out;
-      app_.exit(error, out, out);
-      return Answer{.exit_code = kDone, .out = out.str(), .err = {}};
-    }
+    std::optional<Answer> answer = line_.parse(args);
+    if (answer) return *std::move(answer);
+    return *std::move(chosen_);
   }
 
  private:
-  CLI::App& add_group(const std::string& name, const std::string& help) {
-    CLI::App& group = *app_.add_subcommand(name, help);
-    group.require_subcommand(1);
-    return group;
-  }
-
   template <class Args>
-  void add(CLI::App& group, const std::string& name, const std::string& help, Args& args,
-           void (*define)(CLI::App&, Args&)) {
-    CLI::App& app = *group.add_subcommand(name, help);
-    define(app, args);
-    app.callback([this, &args] { chosen_ = args; });
+  void add(const std::string& group, const std::string& name, const std::string& help,
+           void (*define)(Options&, Args&)) {
+    // Filled in while the command line is parsed.
+    const auto args = std::make_shared<Args>();
+    Options& options = line_.command(group, name, help, [this, args] { chosen_ = *args; });
+    define(options, *args);
   }
 
-  /// What is wrong, and where help is to be had. `reason` is the parser's own.
-  Answer usage(const std::string& reason) const {
-    const CLI::App* app = &app_;
-    std::string path = app->get_name();
-    while (!app->get_subcommands().empty()) {
-      app = app->get_subcommands().front();
-      path += " " + app->get_name();
-    }
-    const std::vector<std::string> extras = app_.remaining(true);
-    const std::string problem = extras.empty() ? reason : unknown(*app, extras.front());
-    return {.exit_code = kUsage,
-            .out = {},
-            .err = fmt::format("{}: {}\nRun `{} --help`.\n", path, problem, path)};
-  }
-
-  static std::string unknown(const CLI::App& app, const std::string& word) {
-    const bool is_option = word.starts_with("-");
-    std::vector<std::string> known;
-    if (is_option) {
-      for (const CLI::Option* option : app.get_options()) {
-        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-      }
-    } else {
-      for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
-        known.push_back(sub->get_name());
-      }
-    }
-    const std::string_view sort = is_option       ? "unknown option"
-                                  : known.empty() ? "unexpected argument"
-                                                  : "unknown command";
-    const std::string name = word.substr(0, word.find('='));
-    const auto hint = nearest_spelling(name, known);
-    return fmt::format("{} {}{}", sort, name,
-                       hint ? fmt::format("; did you mean {}?", *hint) : std::string());
-  }
-
-  CLI::App app_;
-  StoreInit init_;
-  StoreLs ls_;
-  StoreShow show_;
-  StoreVerify verify_;
-  StoreFence fence_;
-  StoreProbe probe_;
-  SimStore sim_;
+  CommandLine line_;
   std::optional<Command> chosen_;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line as plain structs. Only args.cc knows how it is parsed; everything that can be
-// refused without touching data is refused there.
+// The command line as plain structs. Everything that can be refused without touching data is
+// refused while they are filled in.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,10 @@
 #include <variant>
 
 #include "batchloom/simulator/store_sim.h"
+#include "batchloom/simulator/synthetic.h"
 #include "batchloom/store/ids.h"
+#include "batchloom/store/pins.h"
+#include "cli/command_line.h"
 #include "cli/open_url.h"
 
 namespace batchloom::cli {
@@ -35,11 +38,13 @@ struct StoreLs {
   std::uint64_t limit = UINT64_MAX;
 };
 
-/// `batchloom store show URL [--slot N | --step N]`: the newest head where neither is given.
+/// `batchloom store show URL [--slot N | --step N [--rank R]]`: the newest head where neither is
+/// given.
 struct StoreShow {
   StreamArgs stream;
   std::optional<store::Slot> slot;
   std::optional<store::Step> step;
+  std::optional<model::HdpRank> rank;  ///< All ranks where absent.
 };
 
 /// `batchloom store verify URL`
@@ -59,24 +64,99 @@ struct StoreProbe {
   std::size_t size_bytes = 0;
 };
 
+/// `batchloom store gc URL (--dry-run | --yes [--every TIME] [--list]) [--slots-kept N]`
+struct StoreGc {
+  StreamArgs stream;
+  bool dry_run = false;
+  bool yes = false;
+  bool list = false;              ///< Name each object that is removed, as a dry run does.
+  std::optional<Duration> every;  ///< Pass after pass until a signal, with such pauses.
+  std::uint64_t slots_kept = store::Limits().slots_kept;
+};
+
+/// `batchloom store pin URL --group G --id ID --step N`
+struct StorePin {
+  StreamArgs stream;
+  store::PinRequest request;
+};
+
+/// `batchloom store unpin URL --group G (--id ID | --live)`
+struct StoreUnpin {
+  StreamArgs stream;
+  std::string group;
+  std::string id;     ///< Empty: --live.
+  bool live = false;  ///< Close the group's live cursor.
+};
+
+/// `batchloom store pins URL`
+struct StorePins {
+  StreamArgs stream;
+};
+
+/// `batchloom store skip URL --step N`
+struct StoreSkip {
+  StreamArgs stream;
+  store::Step step;
+};
+
+/// `batchloom store end URL`
+struct StoreEnd {
+  StreamArgs stream;
+};
+
+/// `batchloom store reopen URL`
+struct StoreReopen {
+  StreamArgs stream;
+};
+
+/// `batchloom produce URL --synthetic --producer NAME ...`
+struct Produce {
+  StreamArgs stream;
+  simulator::SyntheticConfig config;
+  bool synthetic = false;  ///< It has to be asked for: other sources come later.
+  std::string producer;
+  std::optional<std::uint64_t> steps;  ///< Of this producer, in all its runs. Absent: no end.
+  std::uint32_t uploaders = 2;
+  std::optional<std::uint64_t> lead = 32;  ///< Absent: unlimited.
+  bool end = false;                        ///< End the stream after the last step.
+};
+
+/// `batchloom consume URL --rank R ...`
+struct Consume {
+  StreamArgs stream;
+  model::HdpRank rank;
+  std::optional<std::uint32_t> world;  ///< Ranks to deal each step's samples to; absent: as stored.
+  std::string group;
+  store::Step start;
+  store::Slot min_slot;
+  std::optional<std::uint64_t> steps;
+  std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
+  bool report = false;                     ///< Report the group's live cursor.
+  std::uint32_t report_every = 8;          ///< Steps.
+  std::optional<std::uint64_t> pin_every;  ///< Steps.
+  std::uint64_t keep = 2;                  ///< Pins of its group that it leaves in place.
+  std::string hashes;                      ///< A file, "-" for stdout, or empty: none.
+  bool paced = false;                      ///< A step for each line of stdin.
+};
+
+/// `batchloom sim batches --steps N ...`: what ranks must get of a synthetic producer.
+struct SimBatches {
+  simulator::SyntheticConfig config;
+  std::uint64_t first_step = 0;
+  std::uint64_t steps = 0;
+  std::optional<model::HdpRank> rank;  ///< All of them where absent.
+  bool json = false;
+};
+
 /// `batchloom sim store ...`
 struct SimStore {
   simulator::SimOptions options;
   bool json = false;
 };
 
-using Command =
-    std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe, SimStore>;
-
-/// An exit code of the process.
-enum ExitCode : int { kDone = 0, kFailed = 1, kUsage = 2 };
-
-/// Parsing was all there was to do: help, the version, or a wrong command line.
-struct Answer {
-  ExitCode exit_code = kDone;
-  std::string out;  ///< For stdout.
-  std::string err;  ///< For stderr.
-};
+using Command = std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe,
+                             StoreGc, StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd,
+                             StoreReopen, Produce, Consume, SimBatches, SimStore>;
 
 /// `args` are those of main(), the program's name first. `version` is what --version says.
 std::variant<Command, Answer> parse_args(std::span<const char* const> args,

@@ -19,6 +19,19 @@ Status run(const StoreVerify& args, Runtime& runtime);
 Status run(const StoreFence& args, Runtime& runtime);
 /// An error where the object store fails a check, too.
 Status run(const StoreProbe& args, Runtime& runtime);
+/// An error where an object could not be removed, too.
+Status run(const StoreGc& args, Runtime& runtime);
+Status run(const StorePin& args, Runtime& runtime);
+Status run(const StoreUnpin& args, Runtime& runtime);
+Status run(const StorePins& args, Runtime& runtime);
+Status run(const StoreSkip& args, Runtime& runtime);
+Status run(const StoreEnd& args, Runtime& runtime);
+Status run(const StoreReopen& args, Runtime& runtime);
+/// Ends well after SIGINT and SIGTERM, too: at the end of an object.
+Status run(const Produce& args, Runtime& runtime);
+/// Ends well after SIGINT and SIGTERM, too: after a step.
+Status run(const Consume& args, Runtime& runtime);
+Status run(const SimBatches& args, Runtime& runtime);
 /// An error where a rule was broken, too.
 Status run(const SimStore& args, Runtime& runtime);
 
@@ -31,6 +44,10 @@ void print_row(const Fields& fields, bool json);
 
 /// The fields that say what an entry is.
 Fields describe_entry(const store::Entry& entry);
+
+/// `store show --step`: the entry of the step, and where each of its pieces comes from.
+Status show_step(const StoreShow& args, const store::Stream& stream, const store::Head& head,
+                 const CallOptions& call);
 
 /// Long enough for a command that reads and writes a few objects.
 CallOptions short_call(Runtime& runtime);

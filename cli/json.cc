@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace batchloom::cli {
@@ -78,6 +79,12 @@ Fields& Fields::add(std::string_view name, std::string_view value) {
 Fields& Fields::add(std::string_view name, std::uint64_t value) {
   add(name, std::to_string(value));
   fields_.back().json = fields_.back().text;
+  return *this;
+}
+
+Fields& Fields::add_decimal(std::string_view name, double value, int digits) {
+  add(name, fmt::format("{:.{}f}", value, digits));
+  fields_.back().json = std::isfinite(value) ? fields_.back().text : "null";
   return *this;
 }
 

@@ -27,6 +27,8 @@ class Fields {
     return add_flag(name, value);
   }
   Fields& add(std::string_view name, std::uint64_t value);
+  /// With so many digits after the point. JSON has no word for what is not finite: null.
+  Fields& add_decimal(std::string_view name, double value, int digits);
   Fields& add(std::string_view name, std::span<const std::uint64_t> values);
   Fields& add(std::string_view name, std::span<const std::string> values);
   Fields& add(std::string_view name, std::span<const Fields> rows);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace batchloom::cli {
 namespace {
 
@@ -55,6 +57,14 @@ TEST(Fields, BecomeText) {
             "rows: 1\n  name=\"a b\" bytes=3\n"
             "group: 2\n  name: a b\n  bytes: 3\n"
             "hex: 3031323334353637...(10_bytes)\n");
+}
+
+TEST(Fields, HoldDecimals) {
+  Fields fields;
+  fields.add_decimal("rate", 12.345, 1)
+      .add_decimal("none", std::numeric_limits<double>::infinity(), 3);
+  EXPECT_EQ(fields.to_json(), R"({"rate":12.3,"none":null})");
+  EXPECT_EQ(fields.to_line().substr(0, 9), "rate=12.3");
 }
 
 TEST(Fields, BecomeALine) {

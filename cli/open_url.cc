@@ -76,8 +76,9 @@ Result<std::unique_ptr<OpenStore>> OpenStore::create(const StoreLocation& locati
   return store;
 }
 
-Result<std::unique_ptr<store::Stream>> OpenStore::open_stream(const CallOptions& call) {
-  auto stream = store::Stream::open(deps(), {}, call);
+Result<std::unique_ptr<store::Stream>> OpenStore::open_stream(const CallOptions& call,
+                                                              const store::Limits& limits) {
+  auto stream = store::Stream::open(deps(), {.limits = limits}, call);
   if (!stream.is_ok()) return stream.status().with_context(location_.url);
   return stream;
 }

@@ -36,9 +36,11 @@ class OpenStore {
   static Result<std::unique_ptr<OpenStore>> create(const StoreLocation& location, Runtime& runtime);
 
   objstore::ObjectStore& objects() { return *retrying_; }
+  Counters& counters() { return counters_; }
   store::StreamDeps deps() { return {runtime_, *retrying_, counters_}; }
   /// The stream in this store; errors name the URL.
-  Result<std::unique_ptr<store::Stream>> open_stream(const CallOptions& call);
+  Result<std::unique_ptr<store::Stream>> open_stream(const CallOptions& call,
+                                                     const store::Limits& limits = {});
 
  private:
   OpenStore(const StoreLocation& location, Runtime& runtime);

@@ -3,8 +3,9 @@
 // tests/cli_test.py. Its limits are so small that the two dozen slots have three levels of segments
 // and both sorts of state.
 //
-// Producer "a" commits batches 0 to 8 and is fenced after 5 of them, "b" commits 3 packs of 2 steps
-// and finishes: 12 entries, 15 steps. All that is superseded has been reclaimed.
+// Producer "a" commits batches 0 to 8 for 2 ranks and is fenced after 5 of them, "b" commits 3
+// packs of 2 steps for 1 rank and finishes: 12 entries, 15 steps. All that is superseded has been
+// reclaimed.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -14,32 +15,42 @@
 #include "batchloom/store/producer_session.h"
 #include "batchloom/store/reclaimer.h"
 #include "cli/open_url.h"
+#include "cli/synthetic_producer.h"
 
 namespace batchloom::cli {
 namespace {
 
+using simulator::SyntheticBatches;
+
 constexpr store::Limits kTinyLimits{
     .tail_entries = 2, .inline_state_max_bytes = 20, .arity = 2, .slots_kept = 4};
 
-struct Shape {
-  std::uint32_t steps = 1;
-  std::uint32_t ranks = 2;
-  Bytes run_table = {};
-};
+/// Batches of a few small samples.
+Result<std::unique_ptr<SyntheticBatches>> small_batches(std::uint32_t steps, std::uint32_t ranks,
+                                                        model::SourceId source) {
+  simulator::SyntheticConfig config;
+  config.steps_per_object = steps;
+  config.ranks = ranks;
+  config.records_per_run = 1;
+  config.record_tokens = 6;
+  config.ring = true;
+  config.source = source;
+  return SyntheticBatches::create(config);
+}
 
-Status append(store::ProducerSession& session, std::uint64_t first, std::uint64_t end,
-              const Shape& shape) {
+Status append_one(const store::Stream& stream, store::ProducerSession& session, store::Seq seq,
+                  const SyntheticBatches& batches) {
+  BL_ASSIGN_OR_RETURN(store::PendingBatch batch,
+                      upload_synthetic(stream, session, batches, seq, {}));
+  batch.state_after = to_bytes(fmt::format("{} is after batch {}", session.producer(), seq.value));
+  if (session.producer() == "a") batch.state_after.resize(100);
+  return session.commit(std::span(&batch, 1), {}).status();
+}
+
+Status append(const store::Stream& stream, store::ProducerSession& session, std::uint64_t first,
+              std::uint64_t end, const SyntheticBatches& batches) {
   for (std::uint64_t seq = first; seq < end; ++seq) {
-    const Bytes body = to_bytes(fmt::format("batch {} of {}", seq, session.producer()));
-    const ByteSpan part = body;
-    const store::BatchInfo info{.seq = store::Seq(seq),
-                                .steps = shape.steps,
-                                .ranks = shape.ranks,
-                                .run_table = shape.run_table};
-    BL_ASSIGN_OR_RETURN(store::PendingBatch batch, session.upload(info, std::span(&part, 1), {}));
-    batch.state_after = to_bytes(fmt::format("{} is after batch {}", session.producer(), seq));
-    if (session.producer() == "a") batch.state_after.resize(100);
-    BL_RETURN_IF_ERROR(session.commit(std::span(&batch, 1), {}).status());
+    BL_RETURN_IF_ERROR(append_one(stream, session, store::Seq(seq), batches));
   }
   return Status::ok();
 }
@@ -51,12 +62,14 @@ Status make_sample(const std::string& folder, Runtime& runtime) {
   BL_RETURN_IF_ERROR(store::init_stream(store->deps(), "sample_stream", {}).status());
   BL_ASSIGN_OR_RETURN(const auto stream,
                       store::Stream::open(store->deps(), {.limits = kTinyLimits}, {}));
+  BL_ASSIGN_OR_RETURN(const auto plain, small_batches(1, 2, model::SourceId(0)));
+  BL_ASSIGN_OR_RETURN(const auto packs, small_batches(2, 1, model::SourceId(1)));
   BL_ASSIGN_OR_RETURN(const auto a, store::ProducerSession::open(*stream, "a", {}));
-  BL_RETURN_IF_ERROR(append(*a, 0, 5, {}));
+  BL_RETURN_IF_ERROR(append(*stream, *a, 0, 5, *plain));
   BL_ASSIGN_OR_RETURN(const auto b, store::ProducerSession::open(*stream, "b", {}));
-  BL_RETURN_IF_ERROR(append(*b, 0, 3, {.steps = 2, .ranks = 1, .run_table = Bytes(32)}));
+  BL_RETURN_IF_ERROR(append(*stream, *b, 0, 3, *packs));
   BL_ASSIGN_OR_RETURN(const auto again, store::ProducerSession::open(*stream, "a", {}));
-  BL_RETURN_IF_ERROR(append(*again, 5, 9, {}));
+  BL_RETURN_IF_ERROR(append(*stream, *again, 5, 9, *plain));
   BL_RETURN_IF_ERROR(b->finish({}));
   return store::Reclaimer(*stream).run({}).status();
 }

@@ -2,6 +2,9 @@
 // `batchloom sim store`
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "batchloom/base/log.h"
 #include "batchloom/simulator/store_sim.h"
 #include "cli/commands.h"
@@ -58,9 +61,11 @@ Status verdict(const simulator::SimSummary& summary, const simulator::SimOptions
 
 Status run(const SimStore& args, Runtime& runtime) {
   const simulator::SimOptions& options = args.options;
+  // Simulated processes meet faults all the time; what they have to say of them is of no interest.
+  set_log_level(LogLevel::kError);
   const std::uint64_t stride = std::max<std::uint64_t>(options.seeds / 10, kSeedsThatSeeAll);
   const simulator::SimSummary summary = run_store_sim(runtime, options, [&](std::uint64_t done) {
-    if (done % stride == 0) log_info(fmt::format("{} of {} seeds", done, options.seeds));
+    if (done % stride == 0) fmt::print(stderr, "{} of {} seeds\n", done, options.seeds);
   });
   print_result(describe(summary, options), args.json);
   return verdict(summary, options);

@@ -5,7 +5,6 @@
 #include <ranges>
 
 #include "batchloom/store/manifest_reader.h"
-#include "batchloom/store/segment_reader.h"
 #include "cli/commands.h"
 
 namespace batchloom::cli {
@@ -42,6 +41,33 @@ Fields describe(const store::SegmentRef& ref) {
   return fields;
 }
 
+Fields describe(const store::TopologyRow& row) {
+  Fields fields;
+  fields.add("from_step", row.from_step.value)
+      .add("ranks", std::uint64_t{row.ranks})
+      .add("axes", row.axes);
+  return fields;
+}
+
+/// What events and trims have left in the head; what none has is left out.
+void add_events(Fields& fields, const store::Head& head) {
+  if (head.trim_intent) {
+    fields.add("trim_intent", head.trim_intent->step.value)
+        .add("trim_intent_slot", head.trim_intent->slot.value);
+  }
+  if (head.ended) fields.add("ended", head.ended);
+  if (!head.topologies.empty()) {
+    std::vector<Fields> topologies;
+    for (const store::TopologyRow& row : head.topologies) topologies.push_back(describe(row));
+    fields.add("topologies", std::span<const Fields>(topologies));
+  }
+  if (!head.skipped.empty()) {
+    std::vector<std::uint64_t> skipped;
+    for (const store::Step step : head.skipped) skipped.push_back(step.value);
+    fields.add("skipped", std::span<const std::uint64_t>(skipped));
+  }
+}
+
 Fields describe_fully(const store::Entry& entry) {
   Fields fields = describe_entry(entry);
   fields.add_hex("run_table", entry.run_table);
@@ -65,10 +91,11 @@ Fields describe(const store::StoredHead& stored) {
       .add("previous_crc", crc_text(head.previous_crc))
       .add("txid", fmt::format("{:016x}{:016x}", head.txid.high, head.txid.low))
       .add("writer", head.writer.producer)
-      .add("writer_term", head.writer.term.value)
-      .add("first_step", head.first_step.value)
-      .add("next_step", head.next_step.value)
-      .add("producers", std::span<const Fields>(producers))
+      .add("writer_term", head.writer.term.value);
+  if (head.first_step > store::Step(0)) fields.add("first_step", head.first_step.value);
+  fields.add("next_step", head.next_step.value);
+  add_events(fields, head);
+  fields.add("producers", std::span<const Fields>(producers))
       .add("segments", std::span<const Fields>(segments))
       .add("tail", std::span<const Fields>(tail));
   return fields;
@@ -93,13 +120,8 @@ Status run(const StoreShow& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   store::ManifestReader reader(*stream);
   BL_ASSIGN_OR_RETURN(const store::HeadPtr head, find_head(reader, args.slot, call));
-  if (!args.step) {
-    print_result(describe(*head), args.stream.json);
-    return Status::ok();
-  }
-  store::SegmentReader segments(*stream);
-  BL_ASSIGN_OR_RETURN(const store::Entry entry, segments.find(head->head, *args.step, call));
-  print_result(describe_fully(entry), args.stream.json);
+  if (args.step) return show_step(args, *stream, head->head, call);
+  print_result(describe(*head), args.stream.json);
   return Status::ok();
 }
 

@@ -6,6 +6,21 @@ include(GoogleTest)
 add_library(batchloom_test_code INTERFACE)
 target_compile_options(batchloom_test_code INTERFACE -O0)
 
+# What nearly every test includes, parsed once for all test programs: with clang that nearly halves
+# the time of a test's compilation.
+if(BATCHLOOM_TESTS)
+  file(CONFIGURE OUTPUT test_headers.cc CONTENT "")
+  add_library(batchloom_test_headers OBJECT ${CMAKE_CURRENT_BINARY_DIR}/test_headers.cc)
+  target_precompile_headers(batchloom_test_headers PRIVATE
+    <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>
+    <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <set> <string> <vector>)
+  target_compile_options(batchloom_test_headers PRIVATE
+    $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>  # So that ccache may keep it.
+    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  target_link_libraries(batchloom_test_headers PRIVATE
+    GTest::gmock rapidcheck rapidcheck_gtest fmt::fmt batchloom_warnings batchloom_test_code)
+endif()
+
 # add_module(NAME [DEPENDS target...] [LINK target...] [TEST_LINK target...])
 #
 # Makes the static library batchloom_<NAME> (alias batchloom::<NAME>) from the .cc files of the
@@ -40,6 +55,7 @@ function(add_module NAME)
     target_link_libraries(${target}_testing
       PUBLIC ${target} ${ARG_TEST_LINK} GTest::gmock rapidcheck rapidcheck_gtest
       PRIVATE ${ARG_LINK} batchloom_warnings batchloom_test_code)
+    target_precompile_headers(${target}_testing REUSE_FROM batchloom_test_headers)
   endif()
   if(tests)
     add_test_program(${target}_tests PREFIX ${NAME}. SOURCES ${tests}
@@ -57,6 +73,7 @@ function(add_test_program TARGET)
   target_link_libraries(${TARGET} PRIVATE
     ${ARG_LINK} GTest::gmock GTest::gtest_main rapidcheck rapidcheck_gtest batchloom_warnings
     batchloom_test_code)
+  target_precompile_headers(${TARGET} REUSE_FROM batchloom_test_headers)
   gtest_discover_tests(${TARGET}
     TEST_PREFIX ${ARG_PREFIX} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300)

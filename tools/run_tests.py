@@ -64,6 +64,7 @@ STAGES = (
         (build("release"), ("build/release/batchloom", "sim", "store", "--seeds=20000")),
         full=True,
     ),
+    Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
     Stage("fuzz", (("scripts/fuzz", "--seconds=20"),), full=True),
 )
 
@@ -124,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="also sanitizers, the second compiler, a long simulation and fuzzing",
+        help="also sanitizers, the second compiler, simulation, killed processes and fuzzing",
     )
     full = parser.parse_args(arguments).full
     REPORTS.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 
+#include "batchloom/simulator/source_state.h"
 #include "batchloom/store/keys.h"
+#include "batchloom/store/pin_codec.h"
+#include "batchloom/store/trim.h"
 
 namespace batchloom::simulator {
 
@@ -15,6 +18,30 @@ using store::SegmentRef;
 using store::Slot;
 using store::Step;
 using store::Term;
+
+namespace {
+
+constexpr std::size_t kWord = sizeof(std::uint64_t);
+
+}  // namespace
+
+Bytes encode_body(const BatchBody& body) {
+  const ByteSpan name = as_bytes(body.producer);
+  Bytes bytes(2 * kWord + name.size());
+  store_le(body.from, bytes.data());
+  store_le(body.to, bytes.data() + kWord);
+  std::ranges::copy(name, bytes.begin() + 2 * kWord);
+  return bytes;
+}
+
+Result<BatchBody> HandmadeBodies::inspect(const store::StreamUuid& /*stream*/,
+                                          const Entry& /*entry*/, const SharedBytes& object) const {
+  const ByteSpan bytes = *object;
+  if (bytes.size() < 2 * kWord) return Status::corruption("not a batch");
+  return BatchBody{.producer = std::string(as_text(bytes.subspan(2 * kWord))),
+                   .from = load_le<std::uint64_t>(bytes.data()),
+                   .to = load_le<std::uint64_t>(bytes.data() + kWord)};
+}
 
 store::Limits handmade_limits() {
   store::Limits limits;
@@ -67,6 +94,25 @@ Head HandmadeStream::fence(const std::string& producer) const {
   row.last_slot = next.slot;
   row.finished = false;
   next.writer.term = row.term;
+  return next;
+}
+
+Head HandmadeStream::edit() const {
+  Head next = head();
+  next.slot = head().slot + 1;
+  next.writer = {};
+  return next;
+}
+
+Head HandmadeStream::intent(std::uint64_t step) const {
+  Head next = edit();
+  next.trim_intent = store::TrimIntent{.step = Step(step), .slot = next.slot};
+  return next;
+}
+
+Head HandmadeStream::trim(std::uint64_t step) const {
+  Head next = store::complete_trim(head(), Step(step), {});
+  next.writer = {};
   return next;
 }
 
@@ -129,6 +175,14 @@ void HandmadeStream::seal_tail(Head& next) {
   next.segments[0].push_back(put_segment(next.slot, leaf));
 }
 
+void HandmadeStream::seal(const std::string& producer) {
+  Head next = this->next(producer);
+  seal_tail(next);
+  const std::uint64_t from = history_.consumed(producer);
+  add_batch(next, {.producer = producer, .from = from, .to = from + 1});
+  commit(next);
+}
+
 void HandmadeStream::raise_level(Head& next, std::size_t level) {
   Segment parent{.level = static_cast<std::uint32_t>(level + 1),
                  .first_step = next.segments[level].front().first_step,
@@ -140,9 +194,31 @@ void HandmadeStream::raise_level(Head& next, std::size_t level) {
   next.segments[level + 1].push_back(put_segment(next.slot, parent));
 }
 
-void HandmadeStream::commit_on(Head next, std::optional<std::uint32_t> previous_crc) {
-  next.previous_crc = previous_crc.value_or(0);
+void HandmadeStream::commit_on(Head next, std::uint32_t previous_crc) {
+  next.previous_crc = previous_crc;
   put(store::manifest_key(next.slot), store::encode_head(uuid_, next).bytes);
+}
+
+std::uint32_t HandmadeStream::crc_of(Slot slot) const {
+  const SlotFacts* facts = history_.slot(slot);
+  return facts == nullptr ? 0 : facts->crc;
+}
+
+store::Pin HandmadeStream::pin(std::uint64_t step) {
+  const store::Pin pin{.name = {.group = "g", .id = "c", .nonce = next_nonce()},
+                       .step = Step(step)};
+  put(store::pin_key(pin.name), store::encode_pin(uuid_, pin));
+  return pin;
+}
+
+void HandmadeStream::put_cursor(std::uint64_t keep_from, std::uint64_t counter, bool closed) {
+  const store::LiveCursor cursor{.group = "g",
+                                 .keep_from = Step(keep_from),
+                                 .cursor = Step(keep_from + counter),
+                                 .counter = counter,
+                                 .closed = closed};
+  put(store::live_cursor_key("g"),
+      store::encode_live_cursor(uuid_, {.cursor = cursor, .nonce = next_nonce()}));
 }
 
 testing::AssertionResult HandmadeStream::is_right() const {

@@ -15,6 +15,16 @@ namespace batchloom::simulator {
 /// Tails of 4 entries, arity 2.
 store::Limits handmade_limits();
 
+/// A batch object that says what it holds, and nothing else.
+Bytes encode_body(const BatchBody& body);
+
+/// Reads those.
+class HandmadeBodies final : public BatchInspector {
+ public:
+  Result<BatchBody> inspect(const store::StreamUuid& stream, const store::Entry& entry,
+                            const SharedBytes& object) const override;
+};
+
 /// Begins with FORMAT, genesis and a floor of 0. Builders (fence(), next(), add_...) make what the
 /// protocol would make; a test spoils it before commit() puts it. One thread at a time.
 class HandmadeStream {
@@ -30,6 +40,12 @@ class HandmadeStream {
   store::Head next(const std::string& writer) const;
   /// The next head, as a fence of `producer`.
   store::Head fence(const std::string& producer) const;
+  /// The next head, in which nothing is new: written by nobody, for an event or a trim.
+  store::Head edit() const;
+  /// The next head, by which a trim to `step` is announced.
+  store::Head intent(std::uint64_t step) const;
+  /// The next head, in which the announced trim has come to `step`.
+  store::Head trim(std::uint64_t step) const;
   /// The next head with one batch object, of `records` records that continue the producer's source.
   store::Head batch(const std::string& producer, std::uint64_t records = 1);
   /// Uploads a batch object of `body`, and appends its entry to the tail of `next`, with the state
@@ -39,18 +55,28 @@ class HandmadeStream {
   void move_state_beside(store::Head& next, const std::string& producer);
   /// Moves the tail into a segment of level 0.
   void seal_tail(store::Head& next);
+  /// Commits one more batch of the producer in a head whose tail was sealed.
+  void seal(const std::string& producer);
   /// Moves all segments of `level` into one of the level above.
   void raise_level(store::Head& next, std::size_t level);
   /// Uploads `segment`, written for `slot`.
   store::SegmentRef put_segment(store::Slot slot, const store::Segment& segment);
 
   /// Chains `next` to the newest head and puts it.
-  void commit(const store::Head& next) { commit_on(next, history_.crc_of(history_.newest())); }
-  void commit_on(store::Head next, std::optional<std::uint32_t> previous_crc);
+  void commit(const store::Head& next) { commit_on(next, crc_of(history_.newest())); }
+  void commit_on(store::Head next, std::uint32_t previous_crc);
+  /// 0 for a slot that was never committed.
+  std::uint32_t crc_of(store::Slot slot) const;
+
+  /// Puts a pin of group "g" under a name of its own.
+  store::Pin pin(std::uint64_t step);
+  /// Puts the cursor of group "g": open, unless `closed`.
+  void put_cursor(std::uint64_t keep_from, std::uint64_t counter, bool closed = false);
 
   /// An object's name that nobody has yet.
   store::Nonce next_nonce() { return store::Nonce(++nonces_ << 56); }
   store::StreamUuid uuid() const { return uuid_; }
+  StoreHistory& history() { return history_; }
   const StoreHistory& history() const { return history_; }
   Violations& violations() { return violations_; }
 
@@ -63,7 +89,8 @@ class HandmadeStream {
   const store::Limits limits_ = handmade_limits();
   const store::StreamUuid uuid_{.bytes = {std::byte{7}}};
   Violations violations_;
-  StoreHistory history_{limits_, violations_};
+  const HandmadeBodies bodies_;
+  StoreHistory history_{limits_, bodies_, violations_};
   objstore::MemoryObjects objects_;
   std::uint64_t nonces_ = 0;
 };

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <cstdlib>
 
+#include "batchloom/base/log.h"
+
 namespace batchloom::simulator {
 
 /// How many seeds a test of whole worlds runs: the environment's BATCHLOOM_SIM_SEEDS, else 300,
@@ -12,5 +14,10 @@ inline std::uint64_t sim_seeds() {
   const char* text = std::getenv("BATCHLOOM_SIM_SEEDS");
   return text == nullptr ? 300 : std::strtoull(text, nullptr, 10);
 }
+
+/// Drops what simulated processes have to say of their faults.
+struct QuietLog {
+  QuietLog() { set_log_level(LogLevel::kError); }
+};
 
 }  // namespace batchloom::simulator

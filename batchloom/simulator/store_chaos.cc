@@ -10,10 +10,12 @@ namespace batchloom::simulator {
 namespace {
 
 // Without an end after so many picks the world hangs, by any measure.
-constexpr std::uint64_t kOverduePoints = 300'000;
+constexpr std::uint64_t kOverduePoints = 150'000;
 // A suspended process is looked after this often, and resumed after so many picks at the latest.
 constexpr std::uint64_t kSuspensionCheckPoints = 50;
 constexpr std::uint64_t kSuspensionMaxPoints = 2'500;
+// In so many of 1,000 cases it is a reclaimer's process.
+constexpr std::uint64_t kSuspendReclaimerPerMille = 300;
 
 }  // namespace
 
@@ -59,7 +61,12 @@ void StoreWorld::crash_one() {
 }
 
 void StoreWorld::suspend_one() {
-  const std::vector<SimProcess*> alive = victims();
+  std::vector<SimProcess*> alive = victims();
+  // Whoever decides on old facts does the most harm: reclaimers more often than others.
+  if (world_.random().chance(kSuspendReclaimerPerMille)) {
+    std::erase_if(alive,
+                  [](SimProcess* process) { return !process->name().starts_with(kReclaimerName); });
+  }
   if (alive.empty()) return;
   SimProcess& victim = *alive[world_.random().below(alive.size())];
   victim.suspend();
@@ -80,9 +87,9 @@ void StoreWorld::resume_after_reclamation(SimProcess& process, std::uint64_t rec
 }
 
 void StoreWorld::start_rival() {
-  const auto name = fmt::format("p{}", world_.random().below(scenario_.producers));
-  if (done_.contains(name)) return;
-  start_producer(name);
+  const auto& sources = scenario_.sources;
+  const std::string& name = sources[world_.random().below(sources.size())].producer;
+  if (!is_done(name)) start_producer(name);
 }
 
 void StoreWorld::heal() {
@@ -96,7 +103,11 @@ void StoreWorld::check_overdue() {
     return;  // Nothing else was left to happen: the world has ended well.
   violations_.add("L1", fmt::format("no end after {} picks", world_.points()));
   heal();
-  for (std::uint64_t i = 0; i < scenario_.producers; ++i) mark_done(fmt::format("p{}", i));
+  for (const SourceShape& source : scenario_.sources) mark_done(source.producer);
+  mark_complete();
+  for (Trainer& trainer : trainers_) {
+    for (std::size_t rank = 0; rank < trainer.shape().consumers; ++rank) trainer.finish(rank);
+  }
   for (const auto& connection : connections_) connection->process->crash();
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of one step of the history: from head v to head v+1.
+// The rules of one step of the history, from head v to head v+1: entries and producers' rows.
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "batchloom/simulator/source_state.h"
 #include "batchloom/simulator/store_history.h"
 #include "batchloom/store/keys.h"
 
@@ -12,7 +13,6 @@ namespace batchloom::simulator {
 using store::Entry;
 using store::Head;
 using store::ProducerRow;
-using store::SegmentRef;
 using store::Step;
 using store::Term;
 
@@ -65,26 +65,33 @@ void StoreHistory::append_entry(const Head& next, const Entry& entry) {
     violations_.add("I6", fmt::format("{}: out of turn; {} was next and {} came before it", where,
                                       before->next_seq.value, earlier));
   }
-  published_.try_emplace({entry.producer, entry.term, entry.seq}, entry.nonce);
-
-  const Bytes* bytes = find(key);
-  if (bytes == nullptr) {
-    violations_.add("I5", where + ": the object does not exist");
-  } else if (const auto body = decode_body(*bytes); !body || body->producer != entry.producer) {
-    violations_.add("I7", where + ": not a batch of this producer");
-  } else {
-    if (bytes->size() != entry.size_bytes) {
-      violations_.add("I5", fmt::format("{}: {} bytes, its entry says {}", where, bytes->size(),
-                                        entry.size_bytes));
-    }
-    std::uint64_t& consumed = consumed_[entry.producer];
-    if (body->from != consumed) {
-      violations_.add("I7", fmt::format("{}: begins at record {}, but {} is next", where,
-                                        body->from, consumed));
-    }
-    consumed = body->to;
-  }
+  published_.try_emplace({entry.producer, entry.term, entry.seq},
+                         Published{.nonce = entry.nonce, .end = entry.end_step()});
+  check_object(entry, where);
   entries_.push_back(entry);
+}
+
+void StoreHistory::check_object(const Entry& entry, const std::string& where) {
+  const SharedBytes* object = find(store::data_key(entry.object()));
+  if (object == nullptr) return violations_.add("I5", where + ": the object does not exist");
+  const std::size_t size_bytes = (*object)->size();
+  if (size_bytes != entry.size_bytes) {
+    violations_.add(
+        "I5", fmt::format("{}: {} bytes, its entry says {}", where, size_bytes, entry.size_bytes));
+  }
+  const auto body = inspector_.inspect(*uuid_, entry, *object);
+  if (!body.is_ok()) {
+    return violations_.add("I14", fmt::format("{}: {}", where, body.status().message()));
+  }
+  if (body->producer != entry.producer) {
+    return violations_.add("I7", where + ": not a batch of this producer");
+  }
+  std::uint64_t& consumed = consumed_[entry.producer];
+  if (body->from != consumed) {
+    violations_.add(
+        "I7", fmt::format("{}: begins at record {}, but {} is next", where, body->from, consumed));
+  }
+  consumed = body->to;
 }
 
 void StoreHistory::check_rows(const Head& next) {
@@ -97,9 +104,9 @@ void StoreHistory::check_rows(const Head& next) {
     consumed_.erase(row.producer);  // A new row begins again.
   }
   for (const ProducerRow& row : next.producers) check_row(next, row);
+  if (next.writer.producer.empty()) return;
   const ProducerRow* writer = next.find_producer(next.writer.producer);
-  const bool genesis = next.slot == store::Slot(1);
-  if (!genesis && (writer == nullptr || writer->term != next.writer.term)) {
+  if (writer == nullptr || writer->term != next.writer.term) {
     violations_.add("I8",
                     fmt::format("slot {}: written by term {} of {}, which is not its term",
                                 next.slot.value, next.writer.term.value, next.writer.producer));
@@ -137,10 +144,10 @@ void StoreHistory::check_state(const ProducerRow& row) {
   Bytes state = row.state.inline_bytes;
   if (row.state.ref) {
     const std::string key = store::data_key(row.state_object());
-    const Bytes* object = find(key);
+    const SharedBytes* object = find(key);
     if (object == nullptr)
       return violations_.add("I5", key + ": named by a row, but it does not exist");
-    const auto decoded = store::decode_state(*uuid_, row, *object);
+    const auto decoded = store::decode_state(*uuid_, row, **object);
     if (!decoded.is_ok()) return violations_.add("I5", decoded.status().to_string());
     state = *decoded;
   }
@@ -148,75 +155,6 @@ void StoreHistory::check_state(const ProducerRow& row) {
     violations_.add(
         "I7", fmt::format("producer {}: its state says {} records, its batches {}", row.producer,
                           decode_source_state(state), consumed(row.producer)));
-  }
-}
-
-void StoreHistory::check_tree(const Head& next) {
-  for (const auto& level : next.segments) {
-    if (level.size() > limits_.arity) {
-      violations_.add(
-          "I16", fmt::format("slot {}: {} segments in one level", next.slot.value, level.size()));
-    }
-    for (const SegmentRef& ref : level) check_segment(next, ref);
-  }
-  check_tiling(next);
-}
-
-std::optional<StoreHistory::SegmentSpan> StoreHistory::check_segment(const Head& next,
-                                                                     const SegmentRef& ref) {
-  const std::string key = store::segment_key(ref.name());
-  if (const auto known = segments_.find(key); known != segments_.end()) {
-    if (known->second.ref != ref) {
-      violations_.add("I3",
-                      fmt::format("slot {}, {}: referred to in another way", next.slot.value, key));
-    }
-    return known->second;
-  }
-  const auto fail = [&](std::string_view rule, std::string_view text) {
-    violations_.add(rule, fmt::format("slot {}, {}: {}", next.slot.value, key, text));
-    return std::nullopt;
-  };
-  if (ref.slot != next.slot)
-    return fail("I5", "written for another slot than the first to refer to it");
-  const Bytes* object = find(key);
-  if (object == nullptr) return fail("I5", "referenced, but it does not exist");
-  const auto segment = store::decode_segment(*uuid_, ref, *object);
-  if (!segment.is_ok()) return fail("I5", segment.status().to_string());
-  if (segment->end_step > head_.next_step)
-    return fail("I3", "holds entries that the replaced head did not");
-  for (const Entry& entry : segment->entries) {
-    const auto same = std::ranges::lower_bound(entries_, entry.first_step, {}, &Entry::first_step);
-    if (same == entries_.end() || *same != entry)
-      return fail("I3", "holds an entry that was never published");
-  }
-  Step end = segment->entries.empty() ? segment->first_step : segment->entries.back().end_step();
-  for (const SegmentRef& child : segment->children) {
-    const auto known = segments_.find(store::segment_key(child.name()));
-    if (known == segments_.end()) return fail("I3", "has a child that no head referred to");
-    if (known->second.ref != child) return fail("I3", "refers to a child in another way");
-    if (known->second.first != end) return fail("I3", "its children are not dense");
-    end = known->second.end;
-  }
-  if (end != segment->end_step) return fail("I3", "does not end where it says");
-  return segments_[key] = {ref, segment->first_step, segment->end_step};
-}
-
-void StoreHistory::check_tiling(const Head& next) {
-  Step end;
-  for (std::size_t level = next.segments.size(); level-- > 0;) {
-    for (const SegmentRef& ref : next.segments[level]) {
-      const auto known = segments_.find(store::segment_key(ref.name()));
-      if (known == segments_.end() || known->second.first != end) {
-        return violations_.add("I3", fmt::format("slot {}: segments leave a gap at step {}",
-                                                 next.slot.value, end.value));
-      }
-      end = known->second.end;
-    }
-  }
-  const Step tail = next.tail.empty() ? next.next_step : next.tail.front().first_step;
-  if (tail != end) {
-    violations_.add("I3", fmt::format("slot {}: the tail begins at {}, segments end at {}",
-                                      next.slot.value, tail.value, end.value));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "batchloom/simulator/handmade_stream_testing.h"
+#include "batchloom/simulator/source_state.h"
 #include "batchloom/store/keys.h"
 
 namespace batchloom::simulator {
@@ -43,13 +44,7 @@ class StoreHistoryRulesTest : public testing::Test {
     stream_.commit(next);
   }
   /// Seals the tail, and commits with one more batch of a's.
-  void seal() {
-    Head next = stream_.next("a");
-    stream_.seal_tail(next);
-    const std::uint64_t from = stream_.history().consumed("a");
-    stream_.add_batch(next, {.producer = "a", .from = from, .to = from + 1});
-    stream_.commit(next);
-  }
+  void seal() { stream_.seal("a"); }
   /// Replaces the tail of `next` by a segment that holds it, spoilt.
   void seal_spoilt(Head& next, const std::function<void(Segment&)>& spoil) {
     Segment leaf{.level = 0,
@@ -91,9 +86,13 @@ TEST_F(StoreHistoryRulesTest, I3NextStepIsWhereEntriesEnd) {
 }
 
 TEST_F(StoreHistoryRulesTest, I3StepsAreDense) {
-  commit_batch([](Head& next) {
-    next.tail = {next.tail.back()};
-    next.tail[0].first_step = next.first_step = Step(3);
+  commit_batch([&](Head& next) {
+    Entry added = next.tail.back();
+    next.tail.pop_back();
+    next.next_step = Step(2);
+    stream_.seal_tail(next);
+    added.first_step = Step(3);
+    next.tail = {added};
     next.next_step = Step(4);
   });
   EXPECT_TRUE(stream_.breaks_only("I3", "steps are not dense"));
@@ -166,12 +165,11 @@ TEST_F(StoreHistoryRulesTest, I3SegmentsLeaveNoGap) {
   stream_.raise_level(next, 0);
   stream_.seal_tail(next);
   stream_.commit(next);
+  stream_.commit(stream_.batch("a"));
+  seal();
   ASSERT_TRUE(stream_.is_right());
-  commit([](Head& later) {
-    later.segments.erase(later.segments.begin() + 1);
-    later.first_step = later.segments[0][0].first_step;
-  });
-  EXPECT_TRUE(stream_.breaks_only("I3", "slot 9: segments leave a gap at step 0"));
+  commit([](Head& later) { later.segments[0].erase(later.segments[0].begin()); });
+  EXPECT_TRUE(stream_.breaks_only("I3", "slot 11: segments leave a gap at step 3"));
 }
 
 TEST_F(StoreHistoryRulesTest, I3TheTailBeginsWhereSegmentsEnd) {
@@ -267,15 +265,21 @@ TEST_F(StoreHistoryRulesTest, I6TheRowOfAnUnfinishedProducerStays) {
 }
 
 TEST_F(StoreHistoryRulesTest, I7ABatchIsOfItsProducer) {
-  for (const Bytes& bytes : {encode_body({.producer = "b", .from = 6, .to = 7}), Bytes(3)}) {
-    HandmadeStream stream;
-    stream.commit(stream.fence("a"));
-    Head next = stream.batch("a");
-    stream.put(store::data_key(next.tail.back().object()), bytes);
-    row(next).state = {};
-    stream.commit(next);
-    EXPECT_TRUE(stream.breaks_only("I7", "not a batch of this producer"));
-  }
+  commit_batch([&](Head& next) {
+    stream_.put(store::data_key(next.tail.back().object()),
+                encode_body({.producer = "b", .from = 6, .to = 7}));
+    row(next).state.inline_bytes = encode_source_state(6, 0);
+  });
+  EXPECT_TRUE(stream_.breaks_only("I7", "not a batch of this producer"));
+}
+
+TEST_F(StoreHistoryRulesTest, I14ABatchHoldsWhatItsEntryMeans) {
+  commit_batch([&](Head& next) {
+    next.tail.back().size_bytes = 3;
+    stream_.put(store::data_key(next.tail.back().object()), Bytes(3));
+    row(next).state.inline_bytes = encode_source_state(6, 0);
+  });
+  EXPECT_TRUE(stream_.breaks_only("I14", ".tgb: not a batch"));
 }
 
 TEST_F(StoreHistoryRulesTest, I7NoRecordIsLeftOutOrTakenTwice) {

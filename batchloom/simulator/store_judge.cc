@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "batchloom/simulator/source_state.h"
 
 namespace batchloom::simulator {
 
@@ -51,10 +51,62 @@ void StoreJudge::committed(const std::string& producer, store::Term term,
   }
 }
 
+void StoreJudge::commit_refused(const std::string& producer, std::uint32_t ranks,
+                                store::Slot newest_before, bool distorted) {
+  ++counts_.refused_commits;
+  for (store::Slot slot = newest_before; slot <= history_.newest(); ++slot) {
+    const SlotFacts* facts = history_.slot(slot);
+    if (facts == nullptr) continue;
+    if (facts->ended || (facts->ranks != 0 && facts->ranks != ranks)) return;
+  }
+  if (distorted) return;
+  violations_.add("I15", fmt::format("producer {}: batches for {} ranks were refused, though from "
+                                     "slot {} on the stream took them",
+                                     producer, ranks, newest_before.value));
+}
+
+void StoreJudge::event_told(const ToldEvent& event, const store::EditReceipt& receipt) {
+  const store::StoredHead& head = *receipt.head;
+  const auto fail = [&](std::string_view what) {
+    violations_.add("I9", fmt::format("an event was acknowledged with slot {}, {}",
+                                      head.head.slot.value, what));
+  };
+  const SlotFacts* facts = history_.slot(head.head.slot);
+  if (facts == nullptr || facts->crc != head.crc) return fail("which was never committed so");
+  if (event.ended && facts->ended != *event.ended) fail("where the stream's end is another one");
+  if (event.ranks && facts->ranks != *event.ranks) fail("which has another topology");
+  if (!event.skipped) return;
+  const std::optional<store::Slot> by = history_.skipped_by(*event.skipped);
+  if (!by || *by > head.head.slot) fail(fmt::format("without step {}", event.skipped->value));
+}
+
+void StoreJudge::pin_told(const store::Pin& pin) {
+  ++counts_.pins;
+  history_.pin_told(pin);
+}
+
+void StoreJudge::pin_refused(store::Step step) {
+  ++counts_.refused_pins;
+  trimmed_told(step);
+}
+
+void StoreJudge::cursor_told(const std::string& group, store::Step step) {
+  history_.cursor_told(group, step);
+}
+
+void StoreJudge::trimmed_told(store::Step step) {
+  // The first step never falls: what it is now bounds what anybody can have seen.
+  const store::Step first_step = history_.head().first_step;
+  if (step < first_step) return;
+  violations_.add("I13", fmt::format("told that step {} is trimmed, but the stream begins at {}",
+                                     step.value, first_step.value));
+}
+
 void StoreJudge::head_read(const store::StoredHead& head, store::Slot newest_before,
                            store::Slot last_seen) {
   const store::Slot slot = head.head.slot;
-  if (history_.crc_of(slot) != head.crc) {
+  const SlotFacts* facts = history_.slot(slot);
+  if (facts == nullptr || facts->crc != head.crc) {
     violations_.add(
         "I2", fmt::format("a reader was given slot {}, which was never committed so", slot.value));
   }
@@ -65,9 +117,8 @@ void StoreJudge::head_read(const store::StoredHead& head, store::Slot newest_bef
 }
 
 void StoreJudge::entry_read(store::Step step, const store::Entry& entry) {
-  const auto& entries = history_.entries();
-  const auto after = std::ranges::upper_bound(entries, step, {}, &store::Entry::first_step);
-  if (after != entries.begin() && *std::prev(after) == entry && step < entry.end_step()) return;
+  const store::Entry* published = history_.entry_of(step);
+  if (published != nullptr && *published == entry) return;
   violations_.add("I4", fmt::format("a reader was given another entry for step {}", step.value));
 }
 

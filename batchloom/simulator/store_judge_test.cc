@@ -7,6 +7,7 @@
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/objstore/memory_store.h"
 #include "batchloom/simulator/handmade_stream_testing.h"
+#include "batchloom/simulator/source_state.h"
 #include "batchloom/store/stream.h"
 
 namespace batchloom::simulator {
@@ -161,7 +162,7 @@ TEST(StoreJudge, I9AnAcknowledgedBatchIsPublishedAsUploaded) {
 StoredHead head_of(const Told& told, std::uint64_t slot) {
   StoredHead head;
   head.head.slot = Slot(slot);
-  head.crc = told.stream.history().crc_of(Slot(slot)).value_or(0);
+  head.crc = told.stream.crc_of(Slot(slot));
   return head;
 }
 
@@ -219,6 +220,118 @@ TEST(StoreJudge, I13AProcessIsNotToldOfDamageThatThereIsNot) {
   Told told;
   told.judge.process_ended("p", Status::internal("text"), true);
   EXPECT_TRUE(told.stream.breaks_only("I13", "process p ended with internal: text"));
+}
+
+/// A right history whose slots 6 to 8 have ended, and 9 on have 2 ranks; slot 10 is a batch.
+struct ToldOfEvents : Told {
+  ToldOfEvents() {
+    stream.commit(stream.batch("a"));
+    end(true);
+    stream.commit(stream.fence("a"));
+    end(false);
+    Head topology = stream.edit();
+    topology.topologies = {{topology.next_step, 2, "dp=2"}};
+    stream.commit(topology);
+    Head next = stream.batch("a");
+    next.tail.back().ranks = 2;
+    stream.commit(next);
+  }
+  void end(bool ended) {
+    Head next = stream.edit();
+    next.ended = ended;
+    stream.commit(next);
+  }
+};
+
+TEST(StoreJudge, ACommitMayBeRefusedWhileTheStreamDoesNotTakeIt) {
+  ToldOfEvents told;
+  for (const std::uint64_t slot : {1U, 5U, 7U})
+    told.judge.commit_refused("a", 2, Slot(slot), false);
+  for (const std::uint64_t slot : {6U, 8U, 10U})
+    told.judge.commit_refused("a", 1, Slot(slot), false);
+  told.judge.commit_refused("a", 2, Slot(8), true);
+  EXPECT_TRUE(told.stream.is_right());
+  EXPECT_EQ(told.judge.counts().refused_commits, 7U);
+}
+
+TEST(StoreJudge, I15ACommitIsNotRefusedWithoutAReason) {
+  ToldOfEvents told;
+  told.judge.commit_refused("a", 2, Slot(8), false);
+  EXPECT_TRUE(
+      told.stream.breaks_only("I15", "batches for 2 ranks were refused, though from slot 8"));
+}
+
+/// A receipt that names a slot, as committed.
+store::EditReceipt receipt_of(const Told& told, std::uint64_t slot) {
+  return {.head = std::make_shared<const StoredHead>(head_of(told, slot)), .committed = true};
+}
+
+TEST(StoreJudge, AnAcknowledgedEventHasHappened) {
+  ToldOfEvents told;
+  told.judge.event_told({}, receipt_of(told, 3));
+  told.judge.event_told({.skipped = {}, .ended = true, .ranks = {}}, receipt_of(told, 7));
+  told.judge.event_told({.skipped = {}, .ended = false, .ranks = {}}, receipt_of(told, 8));
+  told.judge.event_told({.skipped = {}, .ended = {}, .ranks = 2}, receipt_of(told, 9));
+  Head skip = told.stream.edit();
+  skip.skipped = {Step(1)};
+  told.stream.commit(skip);
+  told.judge.event_told({.skipped = Step(1), .ended = {}, .ranks = {}}, receipt_of(told, 11));
+  EXPECT_TRUE(told.stream.is_right());
+}
+
+TEST(StoreJudge, I9AnEventIsNotAcknowledgedBeforeItHasHappened) {
+  const std::pair<ToldEvent, std::uint64_t> wrong[] = {
+      {{.skipped = {}, .ended = true, .ranks = {}}, 8},
+      {{.skipped = {}, .ended = false, .ranks = {}}, 6},
+      {{.skipped = {}, .ended = {}, .ranks = 2}, 8},
+      {{.skipped = Step(1), .ended = {}, .ranks = {}}, 10},
+      {{.skipped = Step(0), .ended = {}, .ranks = {}}, 11}};
+  for (const auto& [event, slot] : wrong) {
+    ToldOfEvents told;
+    Head skip = told.stream.edit();
+    skip.skipped = {Step(1)};
+    told.stream.commit(skip);
+    told.judge.event_told(event, receipt_of(told, slot));
+    EXPECT_TRUE(told.stream.breaks_only("I9", "an event was acknowledged with slot"));
+  }
+}
+
+TEST(StoreJudge, I9AnEventIsAcknowledgedWithACommittedSlot) {
+  Told told;
+  store::EditReceipt receipt = receipt_of(told, 5);
+  told.judge.event_told({}, receipt);
+  EXPECT_TRUE(told.stream.breaks_only("I9", "with slot 5, which was never committed so"));
+  told.stream.violations() = {};
+  StoredHead other = head_of(told, 3);
+  ++other.crc;
+  receipt.head = std::make_shared<const StoredHead>(other);
+  told.judge.event_told({}, receipt);
+  EXPECT_TRUE(told.stream.breaks_only("I9", "with slot 3, which was never committed so"));
+}
+
+TEST(StoreJudge, WhatIsTrimmedMaySoBeCalled) {
+  Told told;
+  told.stream.commit(told.stream.intent(1));
+  told.stream.commit(told.stream.trim(1));
+  told.judge.trimmed_told(Step(0));
+  told.judge.pin_refused(Step(0));
+  EXPECT_TRUE(told.stream.is_right());
+  EXPECT_EQ(told.judge.counts().refused_pins, 1U);
+  told.judge.trimmed_told(Step(1));
+  EXPECT_TRUE(told.stream.breaks_only("I13", "told that step 1 is trimmed, but the stream begins"));
+}
+
+TEST(StoreJudge, I12APromiseIsKeptFromWhenItIsTold) {
+  Told told;
+  told.judge.pin_told(told.stream.pin(0));
+  told.stream.put_cursor(0, 0);
+  told.judge.cursor_told("g", Step(0));
+  EXPECT_TRUE(told.stream.is_right());
+  EXPECT_EQ(told.judge.counts().pins, 1U);
+  told.stream.commit(told.stream.intent(1));
+  told.stream.commit(told.stream.trim(1));
+  EXPECT_TRUE(told.stream.breaks_only("I12", "keeps step 0, but the stream begins at 1"));
+  EXPECT_EQ(told.stream.violations().texts().size(), 2U);
 }
 
 TEST(StoreJudge, EveryReaderFindsTheSameEntry) {

@@ -8,6 +8,7 @@
 
 #include "batchloom/base/hash.h"
 #include "batchloom/base/real_runtime.h"
+#include "batchloom/simulator/sim_seeds_testing.h"
 
 namespace batchloom::simulator {
 namespace {
@@ -15,6 +16,8 @@ namespace {
 using store::Safeguard;
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+const QuietLog kQuiet;
 
 SimSummary run(const SimOptions& options, const SimProgress& progress = nullptr) {
   return run_store_sim(*make_real_runtime(), options, progress);

@@ -27,11 +27,16 @@ objstore::FaultPlan make_plan(const StoreWorldOptions& options, const StoreScena
 StoreWorld::StoreWorld(const StoreWorldOptions& options)
     : options_(options),
       scenario_(draw_store_scenario(options.seed)),
-      history_(scenario_.limits, violations_),
+      sources_(scenario_.sources),
+      inspector_(sources_),
+      history_(scenario_.limits, inspector_, violations_),
       judge_(history_, violations_),
       store_(world_, make_plan(options_, scenario_), history_),
       world_(options.seed) {
   history_.watch(store_.objects());
+  for (const TrainerShape& shape : scenario_.trainers) {
+    trainers_.emplace_back(fmt::format("g{}", trainers_.size()), shape);
+  }
   stream_options_.limits = scenario_.limits;
   stream_options_.safeguards.broken = options_.broken;
   const auto watched = options_.broken ? options_.broken : options_.watched;
@@ -76,82 +81,71 @@ void StoreWorld::make_stream() {
   BL_CHECK(ended.is_ok(), ended.to_string());
 }
 
-void StoreWorld::start_actors() {
-  for (std::uint64_t i = 0; i < scenario_.producers; ++i) {
-    world_.post_later(world_.random().below(scenario_.late_points),
-                      [this, name = fmt::format("p{}", i)] { start_producer(name); });
-  }
-  for (std::uint64_t i = 0; i < scenario_.reclaimers; ++i)
-    start_process("reclaimer", run_reclaimer);
-  for (std::uint64_t i = 0; i < scenario_.observers; ++i) start_process("observer", run_observer);
+bool StoreWorld::finishing() const {
+  return produced() && complete_ && std::ranges::all_of(trainers_, [](const Trainer& trainer) {
+           return trainer.is_finished();
+         });
 }
 
-void StoreWorld::start_process(const std::string& name, const Body& body) {
-  const Connection& connection = connect(fmt::format("{}.{}", name, processes_++));
-  connection.process->start("main", [this, &connection, name, body] {
-    body(*this, connection);
-    if (finishing()) return;
-    world_.post_later(1 + world_.random().below(200), [this, name, body] {
-      if (!finishing()) start_process(name, body);
+void StoreWorld::start_actors() {
+  for (const SourceShape& source : scenario_.sources) {
+    world_.post_later(world_.random().below(scenario_.late_points),
+                      [this, name = source.producer] { start_producer(name); });
+  }
+  const auto finishing = [this] { return this->finishing(); };
+  for (std::uint64_t i = 0; i < scenario_.reclaimers; ++i)
+    start_process({std::string(kReclaimerName), run_reclaimer, finishing});
+  for (std::uint64_t i = 0; i < scenario_.observers; ++i)
+    start_process({"observer", run_observer, finishing});
+  start_process({"operator", run_operator, finishing});
+  start_trainers();
+}
+
+void StoreWorld::start_trainers() {
+  for (Trainer& trainer : trainers_) {
+    const std::uint64_t when = world_.random().below(trainer.shape().late_points);
+    for (std::size_t rank = 0; rank < trainer.shape().consumers; ++rank) {
+      const Actor consumer{fmt::format("{}.{}", trainer.group(), rank),
+                           [&trainer, rank](StoreWorld& world, const Connection& connection) {
+                             run_consumer(world, connection, trainer, rank);
+                           },
+                           [&trainer, rank] { return trainer.is_finished(rank); }};
+      world_.post_later(when, [this, consumer] { start_process(consumer); });
+    }
+  }
+}
+
+void StoreWorld::start_process(const Actor& actor) {
+  const Connection& connection = connect(fmt::format("{}.{}", actor.name, processes_++));
+  connection.process->start("main", [this, &connection, actor] {
+    actor.body(*this, connection);
+    if (actor.is_over()) return;
+    world_.post_later(1 + world_.random().below(200), [this, actor] {
+      if (!actor.is_over()) start_process(actor);
     });
   });
 }
 
 void StoreWorld::start_producer(const std::string& name) {
-  start_process(name, [name](StoreWorld& world, const Connection& connection) {
-    run_producer(world, connection, name);
-  });
+  start_process({name,
+                 [name](StoreWorld& world, const Connection& connection) {
+                   run_producer(world, connection, name);
+                 },
+                 [this, name] { return is_done(name); }});
 }
 
-StoreRun StoreWorld::report() const {
-  StoreRun run{.violations = violations_.texts(),
-               .points = world_.points(),
-               .trace_hash = world_.trace_hash(),
-               .first_use = first_use_,
-               .events = {},
-               .troubles = troubles_};
-  for (const objstore::FaultCall& call : store_.faulted_calls()) {
-    run.troubles.push_back({.kind = Trouble::Kind::kNetwork, .ordinal = 0, .call = call});
-  }
-  for (const objstore::Fault fault : objstore::kAllFaults) {
-    run.events[fmt::format("fault_{}", to_string(fault))] =
-        store_.injected()[objstore::index_of(fault)];
-  }
-  // Every event has a row, also where it never happened.
-  for (const auto& [event, counter] : std::initializer_list<std::pair<const char*, const char*>>{
-           {"commit", "store_commits"},
-           {"lost_race", "store_commit_lost_races"},
-           {"unknown", "store_commit_unknown"},
-           {"fence", "store_fences"},
-           {"dropped_item", "store_commit_dropped_items"},
-           {"seal_level_0", "store_seals_level_0"},
-           {"seal_level_1", "store_seals_level_1"},
-           {"seal_level_2", "store_seals_level_2"},
-           {"slot_removed", "store_reclaimed_slots"},
-           {"orphaned_segment_removed", "store_reclaimed_segments"},
-           {"orphaned_state_removed", "store_reclaimed_states"},
-           {"rediscovery", "store_manifest_rediscoveries"}}) {
-    const auto counts = counters_.snapshot();
-    const auto found = counts.find(counter);
-    run.events[event] = found == counts.end() ? 0 : found->second;
-  }
-  run.events["dead_slot_created"] = history_.dead_slots();
-  for (const Trouble::Kind kind :
-       {Trouble::Kind::kCrash, Trouble::Kind::kSuspension, Trouble::Kind::kRival}) {
-    run.events[std::string(to_string(kind))] =
-        static_cast<std::uint64_t>(std::ranges::count(troubles_, kind, &Trouble::kind));
-  }
-  return run;
+bool StoreWorld::is_distorted(const Connection& connection) const {
+  constexpr objstore::Fault kDistortions[] = {
+      objstore::Fault::kShortBody, objstore::Fault::kWrongRange, objstore::Fault::kBitFlip};
+  return connection.before_heal &&
+         std::ranges::any_of(scenario_.fault_rates, [&](const auto& rate) {
+           return std::ranges::count(kDistortions, rate.fault) > 0;
+         });
 }
 
 void StoreWorld::ended(const Connection& connection, const Status& status) {
   if (status.is_ok()) return;
-  // Distorted reads may look like damage three times in a row.
-  const bool distorted =
-      connection.before_heal && std::ranges::any_of(scenario_.fault_rates, [](const auto& rate) {
-        return rate.operation == objstore::Operation::kGet;
-      });
-  judge_.process_ended(connection.process->name(), status, distorted);
+  judge_.process_ended(connection.process->name(), status, is_distorted(connection));
 }
 
 StoreRun run_store_world(const StoreWorldOptions& options) {

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// One simulated world of the batch store: processes that produce, reclaim and observe one stream,
-// and what befalls them.
+// One simulated world of the batch store: processes that produce, train, reclaim, observe and
+// operate one stream, and what befalls them.
 //
 //  1. Every process runs the product's own code: Stream, ProducerSession, OrderedAppender,
-//     Reclaimer, ManifestReader.
-//  2. Processes crash, are suspended across whole reclamations, and meet rivals under their own
-//     name, while the network loses, delays and repeats requests. A producer that ends before its
-//     source does is started again.
-//  3. After `chaos_points` picks nothing goes wrong any more, and everything must come to its
-//     end.
-//  4. What processes are told (a receipt, a head, an entry, a state) they claim before the judge,
-//     which compares it with the history of the bucket.
+//     Consumer, pins, live cursors, events, Reclaimer, ManifestReader.
+//  2. Producers publish their sources, and the operator now and then an event; once all of it is
+//     published, the operator ends the stream. Trainers read it from checkpoint to checkpoint: they
+//     pin one every few steps and drop older ones, so that reclaimers may trim.
+//  3. Processes crash, are suspended across whole reclamations, and producers meet rivals under
+//     their own name, while the network loses, delays and repeats requests. Whoever ends before its
+//     work does is started again.
+//  4. After `chaos_points` picks nothing goes wrong any more, and everything must come to its
+//     end: every consumer reaches the end of the stream.
+//  5. What processes are told (a receipt, a head, an entry, a state, a pin, a step) they claim
+//     before the judges, who compare it with the history of the bucket.
 #pragma once
 
 #include <map>

@@ -20,6 +20,7 @@ namespace {
 using store::Safeguard;
 using testing::IsEmpty;
 
+const QuietLog kQuiet;
 constexpr std::uint64_t kFewSeeds = 8;
 
 StoreRun run_seed(std::uint64_t seed) {
@@ -167,27 +168,42 @@ TEST(StoreWorld, WatchingASafeguardChangesNothing) {
 }
 
 TEST(StoreScenario, IsAFunctionOfItsSeedAndReachesAllItsSizes) {
-  std::set<std::size_t> tails, arities, packs;
-  std::set<std::uint64_t> kept, producers;
-  std::set<bool> faults, crashes, ordered;
+  std::set<std::size_t> tails, arities, packs, producers, trainers;
+  std::set<std::uint64_t> kept;
+  std::set<std::uint32_t> ranks, consumers, trained_ranks;
+  std::set<bool> faults, crashes, ordered, operations;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     const StoreScenario scenario = draw_store_scenario(seed);
-    EXPECT_EQ(scenario.records, draw_store_scenario(seed).records);
+    EXPECT_EQ(scenario.objects, draw_store_scenario(seed).objects);
     tails.insert(scenario.limits.tail_entries);
     arities.insert(scenario.limits.arity);
     kept.insert(scenario.limits.slots_kept);
-    packs.insert(scenario.pack_max);
-    producers.insert(scenario.producers);
+    producers.insert(scenario.sources.size());
+    for (const SourceShape& source : scenario.sources) packs.insert(source.steps_per_object);
+    ranks.insert(scenario.ranks);
+    trainers.insert(scenario.trainers.size());
+    for (const TrainerShape& trainer : scenario.trainers) {
+      consumers.insert(trainer.consumers);
+      trained_ranks.insert(trainer.ranks);
+      // Every step is laid out for each of its consumers.
+      const std::uint32_t stored = std::min(scenario.ranks, scenario.other_ranks);
+      EXPECT_LE(trainer.consumers, trainer.ranks == 0 ? stored : trainer.ranks);
+    }
     faults.insert(!scenario.fault_rates.empty());
     crashes.insert(scenario.crashes > 0);
     ordered.insert(scenario.ordered);
+    operations.insert(scenario.operations > 0);
   }
   EXPECT_THAT(tails, testing::ElementsAre(2, 3, 4, 5, 6, 7, 8));
   EXPECT_THAT(arities, testing::ElementsAre(2, 3, 4));
   EXPECT_THAT(kept, testing::ElementsAre(2, 3, 4, 5, 6, 7, 8));
   EXPECT_THAT(packs, testing::ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(producers, testing::ElementsAre(1, 2, 3, 4));
-  for (const auto& both : {faults, crashes, ordered}) EXPECT_EQ(both.size(), 2U);
+  EXPECT_THAT(ranks, testing::ElementsAre(1, 2, 3));
+  EXPECT_THAT(trainers, testing::ElementsAre(1, 2));
+  EXPECT_THAT(consumers, testing::ElementsAre(1, 2));
+  EXPECT_THAT(trained_ranks, testing::ElementsAre(0, 1, 2, 3));
+  for (const auto& both : {faults, crashes, ordered, operations}) EXPECT_EQ(both.size(), 2U);
 }
 
 }  // namespace

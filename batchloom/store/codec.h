@@ -55,7 +55,10 @@ std::size_t encoded_bound(const Entry& entry);
 /// Whatever the row's state is or becomes; an inline state's own bytes are counted apart.
 std::size_t encoded_bound(const ProducerRow& row);
 std::size_t encoded_bound(const SegmentRef& ref);
-/// What a head takes besides tail, rows, states and segments.
+std::size_t encoded_bound(const TopologyRow& row);
+/// Of a step that is skipped.
+std::size_t encoded_bound(Step skipped);
+/// What a head takes besides tail, rows, states, segments, topologies and SKIPs.
 inline constexpr std::size_t kHeadFixedBytes = 1024;
 
 }  // namespace batchloom::store

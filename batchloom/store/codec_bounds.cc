@@ -22,15 +22,15 @@ constexpr std::size_t vector_bound(std::size_t size) {
 }
 
 /// As a vector, with a zero at the end.
-constexpr std::size_t name_bound(const std::string& name) {
-  return vector_bound(name.size() + 1);
+constexpr std::size_t string_bound(const std::string& text) {
+  return vector_bound(text.size() + 1);
 }
 
 }  // namespace
 
 std::size_t encoded_bound(const Entry& entry) {
   constexpr std::size_t kFieldBytes = 5 * 8 + 3 * 4;
-  const std::size_t row = kTableBytes + kFieldBytes + name_bound(entry.producer);
+  const std::size_t row = kTableBytes + kFieldBytes + string_bound(entry.producer);
   if (entry.run_table.empty()) return row;
   return row + vector_bound(entry.run_table.size()) + 2 * kPadBytes;
 }
@@ -40,11 +40,20 @@ std::size_t encoded_bound(const ProducerRow& row) {
   // A row must not outgrow its budget when its state does: a reference takes more than what an
   // inline state needs besides its bytes (its offset, its length, and up to 11 bytes of padding).
   constexpr std::size_t kStateRefBytes = 32;
-  return kTableBytes + kFieldBytes + kStateRefBytes + kPadBytes + name_bound(row.producer);
+  return kTableBytes + kFieldBytes + kStateRefBytes + kPadBytes + string_bound(row.producer);
 }
 
 std::size_t encoded_bound(const SegmentRef&) {
   return 32;
+}
+
+std::size_t encoded_bound(const TopologyRow& row) {
+  constexpr std::size_t kFieldBytes = 8 + 4;
+  return kTableBytes + kFieldBytes + string_bound(row.axes) + kPadBytes;
+}
+
+std::size_t encoded_bound(Step) {
+  return 8;
 }
 
 }  // namespace batchloom::store

@@ -19,6 +19,8 @@ std::size_t bound_of(const Head& head) {
   for (const ProducerRow& row : head.producers) {
     bound += encoded_bound(row) + row.state.inline_bytes.size();
   }
+  for (const TopologyRow& row : head.topologies) bound += encoded_bound(row);
+  for (const Step step : head.skipped) bound += encoded_bound(step);
   return bound;
 }
 
@@ -41,6 +43,7 @@ Head shaped_head(const Shape& shape) {
   head.slot = Slot(9);
   head.writer = {.producer = std::string(63, 'w'), .term = Term(1)};
   head.segments.resize(kMaxLevels);
+  head.trim_intent = TrimIntent{.step = Step(1), .slot = Slot(9)};
   head.next_step = Step(shape.rows);
   for (std::size_t i = 0; i < shape.rows; ++i) {
     ProducerRow& row = head.producers.emplace_back();
@@ -97,11 +100,25 @@ TEST(EncodedBound, HoldsForManySegments) {
   EXPECT_LE(encode_head(kUuid, head).bytes.size(), bound_of(head));
 }
 
+TEST(EncodedBound, HoldsForManyEvents) {
+  for (const std::size_t rows : {1U, 2U, 30U, 301U}) {
+    for (std::size_t axes_bytes = 4; axes_bytes < 29; ++axes_bytes) {
+      Head head = shaped_head({});
+      head.topologies.assign(rows, {Step(0), 1, std::string(axes_bytes, 'x')});
+      EXPECT_LE(encode_head(kUuid, head).bytes.size(), bound_of(head)) << axes_bytes;
+      head.skipped.resize(10 * rows);
+      EXPECT_LE(encode_head(kUuid, head).bytes.size(), bound_of(head)) << axes_bytes;
+    }
+  }
+}
+
 /// What the bounds say about a head's rows, against what they take.
 double looseness(const Head& head) {
   Head bare = head;
   bare.tail.clear();
   bare.producers.clear();
+  bare.topologies.clear();
+  bare.skipped.clear();
   bare.first_step = bare.next_step;
   const std::size_t growth =
       encode_head(kUuid, head).bytes.size() - encode_head(kUuid, bare).bytes.size();
@@ -131,6 +148,13 @@ TEST(EncodedBound, IsCloseForTypicalRows) {
     row.state.ref.emplace();
   }
   EXPECT_LE(looseness(head), 1.1);
+
+  head = shaped_head({});
+  head.topologies.assign(30, {Step(0), 8, "dp=8 cp=1 tp=4"});
+  EXPECT_LE(looseness(head), 1.1);
+  head.topologies.clear();
+  head.skipped.resize(100);
+  EXPECT_LE(looseness(head), 1.01);
 }
 
 TEST(EncodedBound, FixedPartHasRoomForFieldsToCome) {

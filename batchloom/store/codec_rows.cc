@@ -177,11 +177,7 @@ Result<std::vector<Entry>> decode_entries(const Origin& origin, const DecodedNam
 
 Result<std::vector<SegmentRef>> decode_refs(const Origin& origin, std::uint32_t level, Slot slot,
                                             const StructVector<fb::SegmentRef>& rows) {
-  // The verifier of FlatBuffers 2.0 looks at the alignment of a vector's length only.
-  if (rows.size() > 0 &&
-      reinterpret_cast<std::uintptr_t>(rows.Data()) % alignof(fb::SegmentRef) != 0) {
-    return origin.corrupt(&rows, "segment references are not aligned");
-  }
+  if (!is_aligned(rows)) return origin.corrupt(&rows, "segment references are not aligned");
   std::vector<SegmentRef> refs;
   refs.reserve(rows.size());
   for (const fb::SegmentRef* row : rows) {

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the codecs of heads and segments share: opening a framed FlatBuffer, and the rows for names,
-// entries and segment references. Included by codec sources only.
+// entries and segment references; and a head's rows for events (event_rows.cc). Included by codec
+// sources only.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "batchloom/base/bytes.h"
@@ -19,6 +22,8 @@
 namespace batchloom::store::fb {
 struct Entry;
 struct SegmentRef;
+struct TopologyRow;
+struct TrimIntent;
 }  // namespace batchloom::store::fb
 
 namespace batchloom::store {
@@ -28,6 +33,7 @@ using TableVector = flatbuffers::Vector<flatbuffers::Offset<Row>>;
 template <class Struct>
 using StructVector = flatbuffers::Vector<const Struct*>;
 using ByteVector = flatbuffers::Vector<std::uint8_t>;
+using StepVector = flatbuffers::Vector<std::uint64_t>;
 using StringVector = TableVector<flatbuffers::String>;
 
 /// A payload's place in its object, so that every complaint names key, byte and reason. Borrows
@@ -140,5 +146,28 @@ Result<std::vector<Entry>> decode_entries(const Origin& origin, const DecodedNam
 /// Segment references of one level in ascending order that fit into an object made for `slot`.
 Result<std::vector<SegmentRef>> decode_refs(const Origin& origin, std::uint32_t level, Slot slot,
                                             const StructVector<fb::SegmentRef>& rows);
+
+/// Whether a verified vector's elements are aligned. The verifier of FlatBuffers 2.0 looks at the
+/// alignment of its length only.
+template <class Element>
+bool is_aligned(const flatbuffers::Vector<Element>& rows) {
+  constexpr std::size_t kAlignment = alignof(std::remove_pointer_t<Element>);
+  return rows.size() == 0 || reinterpret_cast<std::uintptr_t>(rows.Data()) % kAlignment == 0;
+}
+
+flatbuffers::Offset<TableVector<fb::TopologyRow>> encode_topologies(
+    flatbuffers::FlatBufferBuilder& builder, std::span<const TopologyRow> topologies);
+flatbuffers::Offset<StepVector> encode_steps(flatbuffers::FlatBufferBuilder& builder,
+                                             std::span<const Step> steps);
+
+/// Topologies in ascending order, none from above `next_step`.
+Result<std::vector<TopologyRow>> decode_topologies(const Origin& origin, Step next_step,
+                                                   const TableVector<fb::TopologyRow>& rows);
+/// Ascending steps within [first_step, next_step).
+Result<std::vector<Step>> decode_skipped(const Origin& origin, Step first_step, Step next_step,
+                                         const StepVector& rows);
+/// `row` may be null.
+Result<std::optional<TrimIntent>> decode_trim_intent(const Origin& origin, Slot slot,
+                                                     const fb::TrimIntent* row);
 
 }  // namespace batchloom::store

@@ -64,8 +64,9 @@ TEST(CodecRows, NamesAreReferredToWithinTheirTable) {
 }
 
 TEST(CodecRows, MissingPartsAreNoHead) {
-  for (const auto field : {fb::Head::VT_TXID, fb::Head::VT_WRITER, fb::Head::VT_NAMES,
-                           fb::Head::VT_PRODUCERS, fb::Head::VT_LEVELS, fb::Head::VT_TAIL}) {
+  for (const auto field :
+       {fb::Head::VT_TXID, fb::Head::VT_WRITER, fb::Head::VT_TOPOLOGIES, fb::Head::VT_SKIPPED,
+        fb::Head::VT_NAMES, fb::Head::VT_PRODUCERS, fb::Head::VT_LEVELS, fb::Head::VT_TAIL}) {
     const Status status = complaint_after([field](Bytes&, const fb::Head& table) {
       auto* vtable = const_cast<std::uint8_t*>(changeable(table).GetVTable());
       flatbuffers::WriteScalar<flatbuffers::voffset_t>(vtable + field, 0);
@@ -74,7 +75,25 @@ TEST(CodecRows, MissingPartsAreNoHead) {
   }
 }
 
-/// The one thing that the verifier leaves out; see decode_refs.
+TEST(CodecRows, TopologiesHaveAxes) {
+  const Status status = complaint_after([](Bytes&, const fb::Head& table) {
+    auto* vtable = const_cast<std::uint8_t*>(changeable(*table.topologies()->Get(0)).GetVTable());
+    flatbuffers::WriteScalar<flatbuffers::voffset_t>(vtable + fb::TopologyRow::VT_AXES, 0);
+  });
+  expect_corruption(status, "the payload is not well-formed");
+}
+
+/// The one thing that the verifier leaves out; see is_aligned.
+TEST(CodecRows, SkippedStepsAreAligned) {
+  const Status status = complaint_after([](Bytes&, const fb::Head& table) {
+    // Four bytes further on, the low half of the first step reads as the vector's length.
+    auto* offset = changeable(table).GetAddressOf(fb::Head::VT_SKIPPED);
+    flatbuffers::WriteScalar(offset, flatbuffers::ReadScalar<std::uint32_t>(offset) + 4);
+    flatbuffers::WriteScalar(const_cast<std::uint8_t*>(table.skipped()->Data()) - 4, 1U);
+  });
+  expect_corruption(status, "skipped steps are not aligned");
+}
+
 TEST(CodecRows, ReferencesAreAligned) {
   Segment segment{.level = 1,
                   .first_step = Step(5),

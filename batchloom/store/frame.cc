@@ -91,6 +91,10 @@ std::string_view to_string(ObjectKind kind) {
     case ObjectKind::kSegment: return "segment";
     case ObjectKind::kState: return "state";
     case ObjectKind::kFloor: return "floor";
+    case ObjectKind::kPin: return "pin";
+    case ObjectKind::kLiveCursor: return "live cursor";
+    case ObjectKind::kRun: return "run header";
+    case ObjectKind::kBatchIndex: return "batch index";
   }
   return "unknown object";
 }
@@ -110,6 +114,11 @@ Bytes encode_frame(ObjectKind kind, const StreamUuid& uuid, ByteSpan payload) {
 
 std::uint32_t stated_crc(ByteSpan object) {
   return load_le<std::uint32_t>(&object[kCrcAt]);
+}
+
+std::uint64_t stated_size(ByteSpan bytes) {
+  const auto payload = load_le<std::uint64_t>(&bytes[kLengthAt]);
+  return payload > UINT64_MAX - kFrameBytes ? UINT64_MAX : payload + kFrameBytes;
 }
 
 Result<Frame> decode_frame(const FrameContext& context, ByteSpan object) {

@@ -30,6 +30,10 @@ enum class ObjectKind : std::uint16_t {
   kSegment = 3,
   kState = 4,
   kFloor = 5,
+  kPin = 6,
+  kLiveCursor = 7,
+  kRun = 8,         ///< The header of a run; it stands inside a batch object.
+  kBatchIndex = 9,  ///< Inside a batch object, too.
 };
 
 std::string_view to_string(ObjectKind kind);
@@ -56,6 +60,10 @@ Bytes encode_frame(ObjectKind kind, const StreamUuid& uuid, ByteSpan payload);
 
 /// The CRC that a frame states. Precondition: `object` has a whole frame.
 std::uint32_t stated_crc(ByteSpan object);
+
+/// The size of the whole framed object that `bytes` begin with, as its frame states it; UINT64_MAX
+/// where that is beyond counting. Precondition: `bytes` hold a whole frame.
+std::uint64_t stated_size(ByteSpan bytes);
 
 /// Checks magic, kind, version, stream, length and CRC, in this order. Errors name key, offset and
 /// reason: `corruption` for empty, truncated, over-long or damaged objects and for objects of

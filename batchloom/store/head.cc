@@ -2,6 +2,7 @@
 #include "batchloom/store/head.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "batchloom/base/check.h"
@@ -13,6 +14,15 @@ DataName ProducerRow::state_object() const {
   return {DataKind::kState, producer, state.ref->term, state.ref->seq, state.ref->nonce};
 }
 
+const TopologyRow* Head::topology_at(Step step) const {
+  const auto after = std::ranges::upper_bound(topologies, step, {}, &TopologyRow::from_step);
+  return after == topologies.begin() ? nullptr : &*std::prev(after);
+}
+
+bool Head::is_skipped(Step step) const {
+  return std::ranges::binary_search(skipped, step);
+}
+
 const ProducerRow* Head::find_producer(std::string_view name) const {
   const auto row = std::lower_bound(
       producers.begin(), producers.end(), name,
@@ -22,6 +32,12 @@ const ProducerRow* Head::find_producer(std::string_view name) const {
 
 ProducerRow* Head::find_producer(std::string_view name) {
   return const_cast<ProducerRow*>(std::as_const(*this).find_producer(name));
+}
+
+Head successor(const Head& head) {
+  Head next = head;
+  next.slot = head.slot + 1;
+  return next;
 }
 
 }  // namespace batchloom::store

@@ -27,7 +27,7 @@ struct Entry {
   Seq seq;
   Nonce nonce;
   std::uint64_t size_bytes = 0;
-  std::uint32_t ranks = 0;  ///< The plan's world size.
+  std::uint32_t ranks = 0;  ///< Runs of a step: the HDP ranks of the plan.
   Bytes run_table;          ///< A copy, where ranks x steps <= kInlineRunRows; else empty.
 
   Step end_step() const { return first_step + steps; }
@@ -88,11 +88,27 @@ struct ProducerRow {
   friend bool operator==(const ProducerRow&, const ProducerRow&) = default;
 };
 
-/// Who wrote a head: a producer's session, or nobody in particular (genesis).
+/// Who wrote a head: a producer's session, or nobody in particular (genesis, an event, a trim).
 struct Writer {
   std::string producer;
   Term term;
   friend bool operator==(const Writer&, const Writer&) = default;
+};
+
+/// A reclaimer's announcement that steps below `step` are about to be trimmed. It belongs to
+/// whoever committed it, in `slot`.
+struct TrimIntent {
+  Step step;  ///< Perhaps above next_step: a pin may name a step that is not committed yet.
+  Slot slot;
+  friend bool operator==(const TrimIntent&, const TrimIntent&) = default;
+};
+
+/// From a step on, and until the next row's, batches are planned for these ranks.
+struct TopologyRow {
+  Step from_step;
+  std::uint32_t ranks = 0;  ///< HDP ranks: runs of a step.
+  std::string axes;         ///< As model::to_string(Topology) writes them.
+  friend bool operator==(const TopologyRow&, const TopologyRow&) = default;
 };
 
 struct Head {
@@ -102,15 +118,27 @@ struct Head {
   Writer writer;
   Step first_step;  ///< Steps below are trimmed.
   Step next_step;
+  std::optional<TrimIntent> trim_intent;
+  bool ended = false;  ///< The stream ends at next_step: nothing is appended before it is reopened.
+  std::vector<TopologyRow> topologies;  ///< In step order, none from above next_step. Those that
+                                        ///< hold below first_step only may be gone. Empty: any.
+  std::vector<Step> skipped;  ///< Ascending, in [first_step, next_step): consumers pass over them.
   std::vector<ProducerRow> producers;  ///< Ordered by name.
   std::vector<std::vector<SegmentRef>>
       segments;             ///< By level, each in step order; higher levels are older.
   std::vector<Entry> tail;  ///< In step order; newer than every segment.
 
+  /// The row that holds for `step`; null where there is none.
+  const TopologyRow* topology_at(Step step) const;
+  bool is_skipped(Step step) const;
   const ProducerRow* find_producer(std::string_view name) const;
   ProducerRow* find_producer(std::string_view name);
   friend bool operator==(const Head&, const Head&) = default;
 };
+
+/// The next slot's head with everything carried over. Chain, txid and writer are the committer's to
+/// fill in.
+Head successor(const Head& head);
 
 /// A head together with the CRC of its stored bytes, which the next head's chain needs. Immutable
 /// once made.

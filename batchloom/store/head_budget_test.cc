@@ -100,9 +100,25 @@ class HeadBudget : public testing::TestWithParam<Workload> {
     return proposal.batches;
   }
 
+  /// The head with as many events as its budget takes.
+  Head with_events() const {
+    Head head = head_;
+    head.trim_intent = TrimIntent{.step = Step(UINT64_MAX), .slot = head.slot};
+    std::size_t room = limits_.event_bytes;
+    for (Step from_step(0); from_step < Step(20) && from_step < head.next_step; ++from_step) {
+      head.topologies.push_back({from_step, 1, "pp=1000000000 dp=1 cp=1 tp=1"});
+      room -= encoded_bound(head.topologies.back());
+    }
+    for (Step step(0); room >= encoded_bound(step) && step < head.next_step; ++step) {
+      head.skipped.push_back(step);
+      room -= encoded_bound(step);
+    }
+    return head;
+  }
+
   void measure() {
     head_.writer = {name_of(1), Term(1)};
-    const Encoded encoded = encode_head(test_uuid(1), head_);
+    const Encoded encoded = encode_head(test_uuid(1), with_events());
     largest_ = std::max(largest_, encoded.bytes.size());
     ++heads_measured_;
     ASSERT_LE(encoded.bytes.size(), kHeadMaxBytes);

@@ -159,6 +159,48 @@ const BrokenHead kBrokenHeads[] = {
      "steps from 7 are kept, rows begin at 16"},
 };
 
+const BrokenHead kBrokenEvents[] = {
+    {"IntentOfNoSlot", [](Head& h) { h.trim_intent->slot = Slot(0); }, "intent of slot 0 to trim"},
+    {"IntentOfGenesis", [](Head& h) { h.trim_intent->slot = Slot(1); }, "intent of slot 1 to trim"},
+    {"IntentFromTheFuture", [](Head& h) { h.trim_intent->slot = Slot(10); },
+     "intent of slot 10 to trim, in slot 9"},
+    {"TopologyAboveNext", [](Head& h) { h.topologies[1].from_step = Step(17); },
+     "topology from step 17, next step is 16"},
+    {"TopologyOrder", [](Head& h) { std::swap(h.topologies[0], h.topologies[1]); },
+     "topology from step 2 stands after one from step 12"},
+    {"TopologyTwice", [](Head& h) { h.topologies[0].from_step = Step(12); },
+     "topology from step 12 stands after one from step 12"},
+    {"TopologyWithoutAxes", [](Head& h) { h.topologies[0].axes.clear(); }, "no axis is named"},
+    {"TopologyOfNoAxis", [](Head& h) { h.topologies[0].axes = "xp=2"; }, "'xp=2' names no axis"},
+    {"TopologyOfNoRanks", [](Head& h) { h.topologies[0] = {Step(2), 0, "dp=0"}; },
+     "the axis dp has extent 0"},
+    {"TopologySpelledOtherwise", [](Head& h) { h.topologies[1].axes = "pp=3 dp=1  cp=2 tp=04"; },
+     "axes 'pp=3 dp=1  cp=2 tp=04' are written 'pp=3 dp=1 cp=2 tp=4'"},
+    {"TopologyRanks", [](Head& h) { h.topologies[1].ranks = 24; },
+     "axes 'pp=3 dp=1 cp=2 tp=4' have 2 HDP ranks, the row says 24"},
+    {"SkippedBelowFirst", [](Head& h) { h.skipped[0] = Step(6); },
+     "step 6 is skipped, the stream holds 7 to 16"},
+    {"SkippedAtNext", [](Head& h) { h.skipped[1] = Step(16); },
+     "step 16 is skipped, the stream holds 7 to 16"},
+    {"SkippedOrder", [](Head& h) { std::swap(h.skipped[0], h.skipped[1]); },
+     "skipped step 8 stands after 13"},
+    {"SkippedTwice", [](Head& h) { h.skipped[0] = h.skipped[1]; },
+     "skipped step 13 stands after 13"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Events, HeadCodecRules, testing::ValuesIn(kBrokenEvents),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(HeadCodec, AcceptsEventsAtTheirBounds) {
+  Head head = small_head();
+  head.topologies[1].from_step = head.next_step;
+  head.skipped = {head.first_step, head.next_step - 1};
+  head.trim_intent = TrimIntent{.step = Step(UINT64_MAX), .slot = head.slot};
+  const auto stored = recode(head);
+  ASSERT_TRUE(stored.is_ok()) << stored.status().to_string();
+  EXPECT_EQ(stored->head, head);
+}
+
 INSTANTIATE_TEST_SUITE_P(All, HeadCodecRules, testing::ValuesIn(kBrokenHeads),
                          [](const auto& test) { return std::string(test.param.name); });
 

@@ -20,6 +20,30 @@ TEST(Head, FindsProducersByName) {
   EXPECT_EQ(Head().find_producer("alpha"), nullptr);
 }
 
+TEST(Head, ATopologyHoldsUntilTheNext) {
+  const Head head = small_head();
+  EXPECT_EQ(head.topology_at(Step(1)), nullptr);
+  for (const std::uint64_t step : {2U, 3U, 11U}) {
+    EXPECT_EQ(head.topology_at(Step(step)), &head.topologies[0]) << step;
+  }
+  for (const std::uint64_t step : {12U, 16U, 1000U}) {
+    EXPECT_EQ(head.topology_at(Step(step)), &head.topologies[1]) << step;
+  }
+  EXPECT_EQ(Head().topology_at(Step(0)), nullptr);
+}
+
+TEST(Head, KnowsWhatIsSkipped) {
+  for (std::uint64_t step = 0; step < 20; ++step) {
+    EXPECT_EQ(small_head().is_skipped(Step(step)), step == 8 || step == 13) << step;
+  }
+}
+
+TEST(Head, ASuccessorCarriesEverythingOver) {
+  Head expected = small_head();
+  expected.slot = Slot(10);
+  EXPECT_EQ(successor(small_head()), expected);
+}
+
 TEST(Head, AStateObjectCarriesTheNameOfItsWriter) {
   const DataName expected{DataKind::kState, "beta", Term(4), Seq(1), Nonce(77)};
   EXPECT_EQ(small_head().producers[1].state_object(), expected);

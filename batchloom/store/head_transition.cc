@@ -8,6 +8,8 @@
 #include <span>
 #include <utility>
 
+#include "batchloom/store/edit_transition.h"
+
 namespace batchloom::store {
 namespace {
 
@@ -35,7 +37,7 @@ class Transition {
         new_row_(after.find_producer(after.writer.producer)) {}
 
   std::vector<std::string> check() {
-    check_steps();
+    check_kept();
     check_others();
     check_carried();
     if (new_row_ == nullptr) {
@@ -54,12 +56,20 @@ class Transition {
  private:
   void fail(std::string problem) { problems_.push_back(std::move(problem)); }
 
-  /// Steps only move up.
-  void check_steps() {
-    if (after_.first_step < before_.first_step) {
-      fail(fmt::format("first step falls from {} to {}", before_.first_step.value,
-                       after_.first_step.value));
+  /// What only events and trims change; and the next step only moves up.
+  void check_kept() {
+    const auto expect_same = [&](std::string_view what, bool same) {
+      if (same) return;
+      fail(fmt::format("{} changed, although {} wrote this slot", what, after_.writer.producer));
+    };
+    if (after_.first_step != before_.first_step) {
+      fail(fmt::format("first step moves from {} to {}, although {} wrote this slot",
+                       before_.first_step.value, after_.first_step.value, after_.writer.producer));
     }
+    expect_same("the trim intent has", after_.trim_intent == before_.trim_intent);
+    expect_same("the end has", after_.ended == before_.ended);
+    expect_same("the topologies have", after_.topologies == before_.topologies);
+    expect_same("what is skipped has", after_.skipped == before_.skipped);
     if (after_.next_step < before_.next_step) {
       fail(fmt::format("next step falls from {} to {}", before_.next_step.value,
                        after_.next_step.value));
@@ -209,10 +219,26 @@ class Transition {
       fail(fmt::format("{}'s next batch is {}, but entries were added up to {}", new_row_->producer,
                        new_row_->next_seq.value, seq.value));
     }
-    if (added_.empty()) {
-      check_finish();
-    } else if (new_row_->finished) {
+    if (added_.empty()) return check_finish();
+    if (new_row_->finished) {
       fail(fmt::format("{} adds entries, although it has finished", new_row_->producer));
+    }
+    check_appendable();
+  }
+
+  /// Whether the stream took what was added. Precondition: something was.
+  void check_appendable() {
+    if (before_.ended) {
+      fail(fmt::format("step {} was added, although the stream had ended",
+                       added_.front().first_step.value));
+    }
+    const TopologyRow* topology = before_.topology_at(before_.next_step);
+    if (topology == nullptr) return;
+    for (const Entry& entry : added_) {
+      if (entry.ranks == topology->ranks) continue;
+      fail(fmt::format("step {} was added for {} ranks, although '{}' of {} holds from step {} on",
+                       entry.first_step.value, entry.ranks, topology->axes, topology->ranks,
+                       topology->from_step.value));
     }
   }
 
@@ -239,6 +265,7 @@ class Transition {
 }  // namespace
 
 std::vector<std::string> transition_problems(const Head& before, const Head& after) {
+  if (after.writer.producer.empty()) return edit_problems(before, after);
   return Transition(before, after).check();
 }
 

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one commit may change. Every slot is written by a producer's session and is one of:
+// What one commit may change. A slot without a writer is an event or a step of a trim
+// (edit_transition.h). All others are written by a producer's session, and each is one of:
 //
 //   fence     the writer's row gets this slot as its term; rows of finished producers may go;
 //   commit    the writer's row moves on by as many sequence numbers as the tail gains entries, all
 //             of the writer's, from the old next_step to the new one;
 //   finish    the writer's row is marked as finished.
 //
-// All other rows stay as they are, and so do the tail and the references to segments, except that
-// a commit may seal (seal.h):
+// Entries are added only while the stream has not ended, for as many ranks as its topology has. All
+// other rows stay as they are, and so does what events and trims change, and so do the tail and the
+// references to segments, except that a commit may seal (seal.h):
 //
 //  1. The old tail is gone as a whole, and one segment of level 0, written for this slot, begins
 //     where it began.

@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <climits>
 #include <functional>
 
 #include "batchloom/base/random.h"
 #include "batchloom/store/head_transition.h"
 #include "batchloom/store/proposal.h"
+#include "batchloom/store/trim.h"
 
 namespace batchloom::store {
 namespace {
@@ -197,7 +199,7 @@ void expect_tight(const Head& old, const Head& next) {
   }
 }
 
-void follow_commits(const Limits& limits) {
+void follow_commits(const Limits& limits, int commits_per_trim = INT_MAX) {
   ASSERT_TRUE(validate(limits).is_ok());
   Random random(limits.segment_bytes);
   const Session session{.producer = "a", .term = Term(5)};
@@ -212,13 +214,24 @@ void follow_commits(const Limits& limits) {
     EXPECT_THAT(transition_problems(head, proposal.head), IsEmpty()) << "commit " << commit;
     expect_tight(head, proposal.head);
     head = std::move(proposal.head);
+    if (commit % commits_per_trim != commits_per_trim - 1) continue;
+    const Step step(head.first_step.value + random.below(head.next_step - head.first_step + 1));
+    head = complete_trim(head, step, {});
   }
+  if (commits_per_trim < INT_MAX) return;
   EXPECT_GE(head.segments.size(), 4u) << "levels should be there to be carried over";
 }
 
 TEST(HeadTransitionSeal, AcceptsNoMoreThanWhatCommitsDo) {
   follow_commits({.tail_entries = 2, .arity = 2});
   follow_commits({.tail_entries = 3, .arity = 3});
+}
+
+TEST(HeadTransitionSeal, AcceptsNoMoreThanWhatCommitsAfterTrimsDo) {
+  for (const int commits_per_trim : {1, 5, 30}) {
+    follow_commits({.tail_entries = 2, .arity = 2}, commits_per_trim);
+    follow_commits({.tail_entries = 3, .arity = 3}, commits_per_trim);
+  }
 }
 
 TEST(HeadTransitionSeal, AcceptsNoMoreThanWhatTheByteBudgetDoes) {

@@ -128,9 +128,18 @@ TEST_P(HeadTransitionRefuses, AndSaysWhy) {
 }
 
 const BadStep kBadSteps[] = {
-    {"FirstStepFalls", commit, [](Head& h) { h.first_step = Step(1); }, "first step falls from 2"},
+    {"FirstStepFalls", commit, [](Head& h) { h.first_step = Step(1); },
+     "first step moves from 2 to 1, although a wrote this slot"},
+    {"CommitTrims", commit, [](Head& h) { h.first_step = Step(3); },
+     "first step moves from 2 to 3"},
+    {"CommitAnnounces", commit, [](Head& h) { h.trim_intent = TrimIntent{Step(3), Slot(10)}; },
+     "the trim intent has changed, although a wrote this slot"},
+    {"CommitEnds", commit, [](Head& h) { h.ended = true; }, "the end has changed"},
+    {"FinishSetsATopology", finish, [](Head& h) { h.topologies = {{Step(4), 1, "dp=1"}}; },
+     "the topologies have changed"},
+    {"FenceSkips", fence, [](Head& h) { h.skipped = {Step(2)}; }, "what is skipped has changed"},
     {"NextStepFalls", fence, [](Head& h) { h.next_step = Step(3); }, "next step falls from 4 to 3"},
-    {"NoWriter", fence, [](Head& h) { h.writer = {}; }, "writer '' has no row"},
+    {"NoWriter", fence, [](Head& h) { h.writer = {}; }, "no producer wrote it, and it is neither"},
     {"WriterRowGone", fence, [](Head& h) { h.producers.erase(h.producers.begin()); },
      "writer 'a' has no row"},
     {"LiveRowGone", fence, [](Head& h) { h.producers.pop_back(); }, "it has not finished"},
@@ -198,6 +207,22 @@ const BadStep kBadSteps[] = {
 
 INSTANTIATE_TEST_SUITE_P(BadSteps, HeadTransitionRefuses, testing::ValuesIn(kBadSteps),
                          [](const auto& step) { return std::string(step.param.name); });
+
+TEST(HeadTransition, RefusesWhatTheStreamDoesNotTake) {
+  const auto with = [](Head head, bool ended, std::uint32_t ranks) {
+    head.ended = ended;
+    head.topologies = {{Step(0), 1, "dp=1"}, {Step(4), ranks, "dp=3"}};
+    return head;
+  };
+  EXPECT_THAT(transition_problems(with(before(), true, 0), with(commit(), true, 0)),
+              testing::ElementsAre("step 4 was added, although the stream had ended"));
+  EXPECT_THAT(transition_problems(with(before(), false, 3), with(commit(), false, 3)),
+              testing::ElementsAre(
+                  "step 4 was added for 0 ranks, although 'dp=3' of 3 holds from step 4 on",
+                  "step 6 was added for 0 ranks, although 'dp=3' of 3 holds from step 4 on"));
+  EXPECT_THAT(transition_problems(with(before(), true, 3), with(fence(), true, 3)), IsEmpty());
+  EXPECT_THAT(transition_problems(with(before(), true, 3), with(finish(), true, 3)), IsEmpty());
+}
 
 TEST(HeadTransition, RefusesToUnfinishWithoutAFence) {
   Head finished = before();

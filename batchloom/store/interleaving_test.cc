@@ -8,6 +8,8 @@
 #include "batchloom/base/sim_runtime.h"
 #include "batchloom/store/reclaimer.h"
 #include "batchloom/store/store_fixture_testing.h"
+#include "batchloom/store/stream_events.h"
+#include "batchloom/store/verify.h"
 
 namespace batchloom::store {
 namespace {
@@ -91,6 +93,51 @@ TEST(Interleaving, ProducersKeepStepsDense) {
     }
     bucket.run();
     bucket.expect_whole(18);
+  }
+}
+
+/// Commits six batches one by one, whoever ends the stream meanwhile.
+void produce_beyond_the_end(const Stream& stream, const std::string& name) {
+  const auto session = open_session(stream, name);
+  for (Seq seq(0); seq < Seq(6); ++seq) {
+    const std::array batch = {upload_batch(*session, seq)};
+    auto receipt = session->commit(batch, {});
+    while (receipt.is(ErrorKind::kInvalid)) {
+      ASSERT_TRUE(reopen_stream(stream, {}).is_ok());
+      receipt = session->commit(batch, {});
+    }
+    ASSERT_TRUE(receipt.is_ok()) << receipt.status().to_string();
+  }
+}
+
+TEST(Interleaving, EventsAmongCommitsAreSoundAndHappenOnce) {
+  const auto topology = model::Topology::parse("dp=2 tp=4").value();
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SharedBucket bucket(seed);
+    ASSERT_TRUE(init_stream(bucket.judge(), "test", {}).is_ok());
+    int events = 0;
+    for (const std::string name : {"p", "q"}) {
+      bucket.start_on_stream(
+          name, [name](const Stream& stream) { produce_beyond_the_end(stream, name); });
+    }
+    for (const std::string name : {"r", "s"}) {
+      bucket.start_on_stream(name, [&](const Stream& stream) {
+        for (Step step(0); step < Step(3); ++step) {
+          ASSERT_TRUE(end_stream(stream, {}).is_ok());
+          const auto skipped = skip_step(stream, step, {});
+          events += skipped.is_ok() && skipped->committed ? 1 : 0;
+          events += set_topology(stream, topology, {}).value().committed ? 1 : 0;
+        }
+      });
+    }
+    bucket.run();
+    bucket.expect_whole(12);
+    const auto stream = Stream::open(bucket.judge(), kOptions, {}).value();
+    EXPECT_TRUE(verify_stream(*stream, {}).value().problems.empty());
+    const HeadPtr head = newest(*stream);
+    EXPECT_EQ(head->head.topologies.size(), 1u);
+    EXPECT_EQ(static_cast<std::size_t>(events), 1 + head->head.skipped.size());
   }
 }
 

@@ -16,6 +16,7 @@ constexpr std::size_t kNonceDigits = 16;
 constexpr std::size_t kNameMaxBytes = 63;
 constexpr std::string_view kBatchSuffix = ".tgb";
 constexpr std::string_view kStateSuffix = ".state";
+constexpr std::string_view kLiveName = "live";
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -66,9 +67,14 @@ class KeyScanner {
   }
 
   std::string_view name() {
-    const std::string_view name = take_while([](char c) { return c != '.' && c != '/'; });
-    if (!is_name(name)) fail();
-    return name;
+    return checked_name(take_while([](char c) { return c != '.' && c != '/'; }));
+  }
+
+  /// A name that ends where `size` bytes are left of the key.
+  std::string_view name_before(std::size_t size) {
+    const std::string_view taken = rest_.substr(0, rest_.size() - std::min(size, rest_.size()));
+    rest_.remove_prefix(taken.size());
+    return checked_name(taken);
   }
 
   /// The whole key was consumed without a mismatch.
@@ -78,6 +84,11 @@ class KeyScanner {
   void fail() {
     failed_ = true;
     rest_ = {};
+  }
+
+  std::string_view checked_name(std::string_view taken) {
+    if (!is_name(taken)) fail();
+    return taken;
   }
 
   template <class Accept>
@@ -123,6 +134,19 @@ std::string data_key(const DataName& name) {
                      name.kind == DataKind::kBatch ? kBatchSuffix : kStateSuffix);
 }
 
+std::string pin_key(const PinName& name) {
+  return fmt::format("{}{}/{}-{:0{}x}", kPinPrefix, name.group, name.id, name.nonce.value,
+                     kNonceDigits);
+}
+
+std::string live_cursor_key(std::string_view group) {
+  return fmt::format("{}{}/{}", kPinPrefix, group, kLiveName);
+}
+
+std::string group_prefix(std::string_view group) {
+  return fmt::format("{}{}/", kPinPrefix, group);
+}
+
 std::optional<Slot> parse_manifest_key(std::string_view key) {
   KeyScanner scanner(key);
   scanner.literal(kManifestPrefix);
@@ -164,6 +188,29 @@ std::optional<DataName> parse_data_key(std::string_view key) {
   }
   if (!scanner.finished() || folder != top_byte(name.nonce)) return std::nullopt;
   return name;
+}
+
+std::optional<PinName> parse_pin_key(std::string_view key) {
+  KeyScanner scanner(key);
+  PinName name;
+  scanner.literal(kPinPrefix);
+  name.group = scanner.name();
+  scanner.literal("/");
+  name.id = scanner.name_before(1 + kNonceDigits);
+  scanner.literal("-");
+  name.nonce = Nonce(scanner.hex(kNonceDigits));
+  if (!scanner.finished()) return std::nullopt;
+  return name;
+}
+
+std::optional<std::string> parse_live_cursor_key(std::string_view key) {
+  KeyScanner scanner(key);
+  scanner.literal(kPinPrefix);
+  std::string group(scanner.name());
+  scanner.literal("/");
+  scanner.literal(kLiveName);
+  if (!scanner.finished()) return std::nullopt;
+  return group;
 }
 
 bool is_name(std::string_view name) {

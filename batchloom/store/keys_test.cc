@@ -26,6 +26,60 @@ TEST(Keys, SpellsEachKey) {
   DataName state = kName;
   state.kind = DataKind::kState;
   EXPECT_EQ(data_key(state), "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.state");
+  EXPECT_EQ(pin_key({"train", "step-12", Nonce(0xbeef)}), "pin/train/step-12-000000000000beef");
+  EXPECT_EQ(live_cursor_key("train"), "pin/train/live");
+  EXPECT_EQ(group_prefix("train"), "pin/train/");
+}
+
+TEST(Keys, ThePinOfAnyNameIsReadBack) {
+  for (const std::string& id :
+       {std::string("a"), std::string("live"), std::string("a-"), std::string("a-b-"),
+        std::string("a-0123456789abcdef"), std::string("0123456789abcdef"), std::string(63, 'z')}) {
+    const PinName name{"live", id, Nonce(0x0123456789abcdef)};
+    EXPECT_EQ(parse_pin_key(pin_key(name)), name) << id;
+    EXPECT_EQ(parse_live_cursor_key(pin_key(name)), std::nullopt) << id;
+  }
+  EXPECT_EQ(parse_live_cursor_key(live_cursor_key("live")), "live");
+  EXPECT_EQ(parse_pin_key(live_cursor_key("live")), std::nullopt);
+}
+
+TEST(Keys, RejectsForeignPinKeys) {
+  for (const std::string_view key : {"pin",
+                                     "pin/",
+                                     "pin/g",
+                                     "pin/g/",
+                                     "pin/g/a",
+                                     "pin/g/-000000000000beef",
+                                     "pin/g/a-000000000000bee",
+                                     "pin/g/a-000000000000BEEF",
+                                     "pin/g/a_000000000000beef",
+                                     "pin/g/a000000000000beef",
+                                     "pin/g/A-000000000000beef",
+                                     "pin/g/_a-000000000000beef",
+                                     "pin/g/a.b-000000000000beef",
+                                     "pin/g/a/b-000000000000beef",
+                                     "pin//a-000000000000beef",
+                                     "pin/G/a-000000000000beef",
+                                     "pin/g.h/a-000000000000beef",
+                                     "pin/a-000000000000beef",
+                                     "pin/g/a-000000000000beef ",
+                                     "pin/g/a-000000000000beef.tmp",
+                                     "pins/g/a-000000000000beef",
+                                     "Pin/g/a-000000000000beef",
+                                     "/pin/g/a-000000000000beef",
+                                     "m/g/a-000000000000beef"}) {
+    EXPECT_EQ(parse_pin_key(key), std::nullopt) << key;
+  }
+  EXPECT_EQ(parse_pin_key("pin/g/" + std::string(64, 'a') + "-000000000000beef"), std::nullopt);
+}
+
+TEST(Keys, RejectsForeignCursorKeys) {
+  for (const std::string_view key :
+       {"pin/live", "pin//live", "pin/g/live/", "pin/g/live ", "pin/g/Live", "pin/g/lives",
+        "pin/g/liv", "pin/g/", "pin/G/live", "pin/g/h/live", "pin/g.h/live", "g/live",
+        "pins/g/live"}) {
+    EXPECT_EQ(parse_live_cursor_key(key), std::nullopt) << key;
+  }
 }
 
 TEST(Keys, NumbersBeyondThePaddingStayValid) {
@@ -113,11 +167,17 @@ RC_GTEST_PROP(Keys, EveryKeyIsReadBack,
   RC_ASSERT(parse_segment_key(segment_key(segment)) == segment);
   const DataName name = *arbitrary_data_name();
   RC_ASSERT(parse_data_key(data_key(name)) == name);
+  const PinName pin{*arbitrary_name(), *arbitrary_name(), Nonce(nonce)};
+  RC_ASSERT(parse_pin_key(pin_key(pin)) == pin);
+  RC_ASSERT(parse_live_cursor_key(live_cursor_key(pin.group)) == pin.group);
 }
 
 /// Whatever is accepted is what would have been written: no two keys name one object.
 RC_GTEST_PROP(Keys, AnEditedKeyIsRefusedOrNamesAnother, ()) {
-  std::string key = data_key(*arbitrary_data_name());
+  std::string key =
+      *rc::gen::arbitrary<bool>()
+          ? data_key(*arbitrary_data_name())
+          : pin_key({*arbitrary_name(), *arbitrary_name(), (*arbitrary_data_name()).nonce});
   const auto place = *rc::gen::inRange<std::size_t>(0, key.size());
   const char letter = *rc::gen::elementOf(std::string("09afAFgz._-/ "));
   switch (*rc::gen::inRange(0, 3)) {
@@ -126,6 +186,7 @@ RC_GTEST_PROP(Keys, AnEditedKeyIsRefusedOrNamesAnother, ()) {
     default: key.erase(place, 1);
   }
   if (const auto parsed = parse_data_key(key)) RC_ASSERT(data_key(*parsed) == key);
+  if (const auto parsed = parse_pin_key(key)) RC_ASSERT(pin_key(*parsed) == key);
 }
 
 }  // namespace

@@ -23,6 +23,12 @@ std::size_t largest_row_bytes() {
   return encoded_bound(row);
 }
 
+std::size_t largest_topology_bytes() {
+  TopologyRow row;
+  row.axes = "pp=1000000000 dp=1 cp=1 tp=1";  // Of the longest there are: 32 bits count all ranks.
+  return encoded_bound(row);
+}
+
 Status refuse(std::string_view name, std::size_t value, std::string_view rule, std::size_t bound) {
   return Status::invalid(
       fmt::format("store limits: {} is {}; it must be {} {}", name, value, rule, bound));
@@ -45,11 +51,16 @@ Status validate(const Limits& limits) {
   if (limits.segment_bytes < segments_min) {
     return refuse("segment_bytes", limits.segment_bytes, "at least", segments_min);
   }
+  // Trimming leaves one topology; there must be room for the next.
+  const std::size_t events_min = 2 * largest_topology_bytes();
+  if (limits.event_bytes < events_min) {
+    return refuse("event_bytes", limits.event_bytes, "at least", events_min);
+  }
   if (limits.state_max_bytes > kStateMaxBytes) {
     return refuse("state_max_bytes", limits.state_max_bytes, "at most", kStateMaxBytes);
   }
   const std::size_t sum = kHeadFixedBytes + limits.tail_bytes + limits.producer_bytes +
-                          limits.inline_state_bytes + limits.segment_bytes;
+                          limits.inline_state_bytes + limits.segment_bytes + limits.event_bytes;
   if (sum > kHeadMaxBytes) return refuse("the sum of all budgets", sum, "at most", kHeadMaxBytes);
   return Status::ok();
 }

@@ -26,6 +26,8 @@ struct Limits {
   std::size_t state_max_bytes = std::size_t{64} << 20;
   /// Segment references, all levels.
   std::size_t segment_bytes = std::size_t{8} << 10;
+  /// Topologies and SKIPs. An event that finds no room is `exhausted` until steps are trimmed.
+  std::size_t event_bytes = std::size_t{3} << 10;
   /// Children of a segment above level 0.
   std::size_t arity = 64;
   /// The reclaimer keeps this many of the newest slots.

@@ -29,8 +29,9 @@ TEST(Limits, EachBoundIsNamed) {
       {"tail_bytes", [](Limits& limits) { limits.tail_bytes = 2000; }},
       {"producer_bytes", [](Limits& limits) { limits.producer_bytes = 100; }},
       {"segment_bytes", [](Limits& limits) { limits.segment_bytes = 95; }},
+      {"event_bytes", [](Limits& limits) { limits.event_bytes = 127; }},
       {"state_max_bytes", [](Limits& limits) { limits.state_max_bytes = kStateMaxBytes + 1; }},
-      {"budgets", [](Limits& limits) { limits.tail_bytes += 4 << 10; }},
+      {"budgets", [](Limits& limits) { limits.event_bytes += 1; }},
   };
   for (const auto& [name, change] : refused) {
     const Status status = validate_with(change);
@@ -44,6 +45,7 @@ TEST(Limits, TheLeastOfEachIsEnough) {
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.tail_entries = 1; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.slots_kept = 1; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.segment_bytes = 96; }).is_ok());
+  EXPECT_TRUE(validate_with([](Limits& limits) { limits.event_bytes = 128; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.state_max_bytes = 0; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.inline_state_bytes = 0; }).is_ok());
 }

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include "batchloom/base/check.h"
+#include "batchloom/store/event_proposal.h"
+#include "batchloom/store/head_edit.h"
 #include "batchloom/store/read_object.h"
 #include "batchloom/store/slot_writer.h"
 #include "batchloom/store/upload.h"
@@ -112,7 +114,8 @@ Result<HeadPtr> ProducerSession::base_head(std::span<const PendingBatch> batches
   if (cached && !batches.empty()) {
     // Only a head that the batches continue is worth an attempt; another one may be stale.
     const ProducerRow* row = cached->head.find_producer(producer());
-    if (row != nullptr && row->term == term() && row->next_seq == batches.front().seq)
+    if (row != nullptr && row->term == term() && row->next_seq == batches.front().seq &&
+        check_appendable(cached->head, session_, batches).is_ok())
       return cached;
   }
   return reader_.latest(call);
@@ -209,6 +212,16 @@ Status ProducerSession::finish(const CallOptions& call) {
     if (outcome == SlotOutcome::kCommitted) return Status::ok();
     BL_ASSIGN_OR_RETURN(base, reader_.latest(call));
   }
+}
+
+Status ProducerSession::end_stream(const CallOptions& call) {
+  const auto end = [this](const Head& head) -> Result<std::optional<Head>> {
+    BL_ASSIGN_OR_RETURN(const auto nothing,
+                        still_pending(head, session_, {}, stream_.safeguards()));
+    BL_CHECK(nothing.empty(), "nothing was offered");
+    return propose_end(head);
+  };
+  return commit_edit(stream_, reader_, end, call).status();
 }
 
 }  // namespace batchloom::store

@@ -38,7 +38,7 @@ struct CommitReceipt {
   std::size_t dropped = 0;    ///< Batches that an earlier attempt had appended.
 };
 
-/// upload() and the accessors are thread-safe; commit() and finish() are one thread at a time.
+/// upload() and the accessors are thread-safe; all else is one thread at a time.
 class ProducerSession {
  public:
   /// Fences `producer` and loads its state. `invalid` for a bad name, `exhausted` where the table
@@ -62,14 +62,18 @@ class ProducerSession {
   /// Publishes `batches`, in order: all of them, or an error after which some first ones may be.
   /// Safe to repeat with the same batches, and after `unknown_outcome` or `unavailable` that is
   /// what to do. `fenced`: a newer session exists; which of these batches were published is for
-  /// that session to say. `invalid`: sequence numbers are not dense, or a state or run table is too
-  /// large.
+  /// that session to say. `invalid`: sequence numbers are not dense, a state or run table is too
+  /// large, the stream has ended, or its topology has another number of HDP ranks.
   Result<CommitReceipt> commit(std::span<const PendingBatch> batches, const CallOptions& call);
 
   /// Marks the producer as done, for good: its row may then make room for others, and its state
   /// goes with it, so that a producer of this name that is opened later may begin anew, at batch 0
   /// with an empty state. Commits of this session are refused from now on. Safe to repeat.
   Status finish(const CallOptions& call);
+
+  /// Ends the stream (stream_events.h), unless a newer session of this producer exists: `fenced`.
+  /// Safe to repeat.
+  Status end_stream(const CallOptions& call);
 
  private:
   ProducerSession(const Stream& stream, std::string producer)

@@ -10,14 +10,6 @@
 namespace batchloom::store {
 namespace {
 
-// The next slot's head with everything carried over. Chain, txid and writer are the committer's to
-// fill in.
-Head successor(const Head& head) {
-  Head next = head;
-  next.slot = head.slot + 1;
-  return next;
-}
-
 Entry entry_of(const PendingBatch& batch, const Session& session, Step first_step) {
   return {.first_step = first_step,
           .steps = batch.steps,
@@ -58,6 +50,27 @@ ProducerRow& find_or_insert(Head& head, const std::string& producer) {
 
 }  // namespace
 
+Status check_appendable(const Head& head, const Session& session,
+                        std::span<const PendingBatch> batches) {
+  if (batches.empty()) return Status::ok();
+  if (head.ended) {
+    return Status::invalid(fmt::format(
+        "producer {}, batch {}: the stream ended before step {}; reopen it to append more",
+        session.producer, batches.front().seq.value, head.next_step.value));
+  }
+  const TopologyRow* topology = head.topology_at(head.next_step);
+  if (topology == nullptr) return Status::ok();
+  for (const PendingBatch& batch : batches) {
+    if (batch.ranks == topology->ranks) continue;
+    return Status::invalid(fmt::format(
+        "producer {}, batch {}: planned for {} HDP ranks, but the topology from step {} on, '{}', "
+        "has {}; plan it anew, or set its topology",
+        session.producer, batch.seq.value, batch.ranks, topology->from_step.value, topology->axes,
+        topology->ranks));
+  }
+  return Status::ok();
+}
+
 Result<std::span<const PendingBatch>> still_pending(const Head& head, const Session& session,
                                                     std::span<const PendingBatch> batches,
                                                     const Safeguards& safeguards) {
@@ -92,6 +105,7 @@ Result<std::span<const PendingBatch>> still_pending(const Head& head, const Sess
                                        session.producer, batches.front().seq.value,
                                        row->next_seq.value));
   }
+  BL_RETURN_IF_ERROR(check_appendable(head, session, batches));
   return batches;
 }
 

@@ -30,9 +30,14 @@ struct Session {
   Term term;
 };
 
+/// Whether the stream takes `batches` after `head`: `invalid` where it has ended, or where one was
+/// planned for other ranks than the topology that holds there.
+Status check_appendable(const Head& head, const Session& session,
+                        std::span<const PendingBatch> batches);
+
 /// The pending batches that `head` does not cover yet. `fenced` where the session's term is not the
 /// producer's any more; `invalid` where the batches are not consecutive from the producer's next
-/// one.
+/// one, and as check_appendable().
 Result<std::span<const PendingBatch>> still_pending(const Head& head, const Session& session,
                                                     std::span<const PendingBatch> batches,
                                                     const Safeguards& safeguards);

@@ -109,6 +109,36 @@ TEST(StillPending, AnotherTermFences) {
   EXPECT_EQ(still_pending(head, kSession, batches, broken)->size(), 1u);
 }
 
+TEST(StillPending, AnEndedStreamTakesNothingNew) {
+  Head head = head_of_p();
+  head.ended = true;
+  EXPECT_EQ(pending(head, Seq(0), 2), 0u) << "covered";
+  EXPECT_EQ(pending(head, Seq(2), 0), 0u);
+  const auto refused = still_pending(head, kSession, batches_from(Seq(1), 2), {});
+  EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
+  EXPECT_EQ(refused.status().message(),
+            "producer p, batch 2: the stream ended before step 10; reopen it to append more");
+}
+
+TEST(StillPending, PlansAreForTheTopologyThatHolds) {
+  Head head = head_of_p();
+  head.topologies = {{Step(3), 3, "dp=3"}, {Step(10), 2, "cp=2"}};
+  EXPECT_EQ(pending(head, Seq(2), 3), 3u);
+  head.topologies.pop_back();
+  EXPECT_EQ(pending(head, Seq(0), 2), 0u) << "covered";
+  const auto refused = still_pending(head, kSession, batches_from(Seq(1), 2), {});
+  EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
+  EXPECT_EQ(
+      refused.status().message(),
+      "producer p, batch 2: planned for 2 HDP ranks, but the topology from step 3 on, 'dp=3', "
+      "has 3; plan it anew, or set its topology");
+  auto batches = batches_from(Seq(2), 3);
+  batches[0].ranks = batches[1].ranks = 3;
+  EXPECT_TRUE(still_pending(head, kSession, batches, {}).is(ErrorKind::kInvalid)) << "each one's";
+  batches[2].ranks = 3;
+  EXPECT_EQ(still_pending(head, kSession, batches, {})->size(), 3u);
+}
+
 TEST(StillPending, ARowThatWasDroppedFences) {
   Head head = head_of_p();
   head.producers.clear();

@@ -3,6 +3,9 @@
 //
 // Every deletion rests on facts that cannot become false again:
 //
+//  Steps
+//    Trim what neither pins nor live cursors keep (trimmer.h). That commits, and deletes nothing.
+//
 //  Slots
 //    1. Raise the floor to the newest slot less the number of slots kept.
 //    2. Delete the slots at or below the floor; also those that a stalled writer created again.
@@ -12,61 +15,69 @@
 //    2. Then read the newest head, so that nothing listed can have been published unseen.
 //    3. A segment is an orphan if that head does not refer to it, directly or through another
 //       segment, and is not below the slot that the segment was written for: that slot is decided.
-//    4. A state object is an orphan if no producer row names it, and its producer has no row, or
-//       its term is below the row's, or its sequence number is below the row's next one: no commit
-//       can name it any more.
+//    4. A batch object whose entry lies below first_step as a whole is trimmed. A pack lives until
+//       its last step is.
+//    5. A batch object that no entry names, or a state object that no row names, is an orphan if
+//       its producer has no row, or its term is below the row's, or its sequence number is below
+//       the row's next one: no commit can name it any more. All others may be in flight.
 //
-// Batch objects are not reclaimed here yet.
+// A dry run reads the same, decides by the head that its trim would have left, and writes nothing.
+// If nobody else does anything, the next pass then removes just what it has named, and the slot of
+// its own trim's intent where fewer than two slots are kept.
+//
+// Memory grows by some 60 bytes for each object below s/ and d/ (stream_inventory.h); keys are
+// built for one removal request at a time.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "batchloom/store/manifest_reader.h"
+#include "batchloom/store/removal.h"
 #include "batchloom/store/segment_reader.h"
+#include "batchloom/store/stream_inventory.h"
 
 namespace batchloom::store {
-
-struct ReclaimReport {
-  Slot floor;
-  std::uint64_t slots_removed = 0;
-  std::uint64_t segments_removed = 0;
-  std::uint64_t states_removed = 0;
-  std::uint64_t failed = 0;   ///< Removals that failed; the next pass tries again.
-  std::string first_failure;  ///< Key and reason of the first of them.
-};
 
 /// One thread at a time.
 class Reclaimer {
  public:
   explicit Reclaimer(const Stream& stream) : stream_(stream), reader_(stream), segments_(stream) {}
 
-  /// One whole pass: slots, then orphans. On an error, what was removed stays removed.
-  Result<ReclaimReport> run(const CallOptions& call);
+  /// One whole pass: steps, slots, then orphans. On an error, what was removed stays removed.
+  /// `corruption` before anything is removed where a pin or live cursor is damaged; without `trim`
+  /// they are not looked at.
+  Result<ReclaimReport> run(const ReclaimOptions& options, const CallOptions& call);
+  Result<ReclaimReport> run(const CallOptions& call) { return run(ReclaimOptions(), call); }
 
   /// The floor and the slots only.
   Status reclaim_slots(ReclaimReport& report, const CallOptions& call);
-  /// Segments and state objects only.
-  Status reclaim_orphans(ReclaimReport& report, const CallOptions& call);
 
  private:
-  struct Candidates {
-    std::vector<SegmentName> segments;
-    std::vector<DataName> states;
+  struct Pass {
+    const ReclaimOptions& options;
+    ReclaimReport& report;
+    const CallOptions& call;
+    /// What stops the trim of a dry run; nullopt where it does not trim.
+    std::optional<Step> kept = {};
+  };
+  /// The newest head, and the one that decides: what the trim of a dry run would leave of it, else
+  /// the same.
+  struct Heads {
+    HeadPtr now;
+    HeadPtr after;
   };
 
-  Status for_each_key(std::string_view prefix, const CallOptions& call,
-                      const std::function<void(const std::string&)>& visit);
-  Result<Candidates> list_candidates(const CallOptions& call);
-  Result<std::vector<std::string>> orphaned_segments(const Head& head, const Candidates& candidates,
-                                                     const CallOptions& call);
-  std::vector<std::string> orphaned_states(const Head& head, const Candidates& candidates) const;
-  /// Removes the keys, in batches. Returns how many are surely gone (another reclaimer may have
-  /// been first); failures go into the report.
-  Result<std::uint64_t> remove(const std::vector<std::string>& keys, ReclaimReport& report,
-                               const CallOptions& call);
+  struct Listing {
+    StreamInventory inventory;
+    Heads heads;
+  };
+
+  Status trim_steps(Pass& pass);
+  Status remove_slots(const Pass& pass);
+  Status remove_orphans(const Pass& pass);
+  Result<Listing> list_objects(const Pass& pass);
+  Result<Heads> read_heads(const Pass& pass);
+  Result<Slot> move_floor(const Pass& pass, Slot newest);
 
   const Stream& stream_;
   ManifestReader reader_;

@@ -75,6 +75,16 @@ TEST_F(Reclaim, OneSlotIsEnoughToGoOnFrom) {
   expect_whole(0);
 }
 
+TEST_F(Reclaim, WhoKeepsMoreSlotsFindsTheFloorAsItIs) {
+  append_slots(*other_, 9);
+  run();
+  Limits limits = tiny_limits();
+  limits.slots_kept = 8;
+  const auto careful = open_stream({.limits = limits, .safeguards = {}});
+  EXPECT_EQ(Reclaimer(*careful).run({.dry_run = true}, {})->floor, Slot(6));
+  EXPECT_EQ(run(*careful).floor, Slot(6));
+}
+
 TEST_F(Reclaim, RaisesTheFloorBeforeItRemovesSlots) {
   append_slots(*other_, 9);
   run();
@@ -173,14 +183,6 @@ TEST_F(Reclaim, StatesOfProducersWithoutARowGo) {
   const std::string orphan = put_state("nobody", Term(1), Seq(5));
   EXPECT_EQ(run().states_removed, 1u);
   EXPECT_FALSE(exists(orphan));
-}
-
-TEST_F(Reclaim, BatchObjectsStay) {
-  const auto session = open_session(*other_, "p");
-  upload_batch(*session, Seq(0));
-  put(data_key({DataKind::kBatch, "nobody", Term(1), Seq(0), Nonce(1)}));
-  run();
-  EXPECT_EQ(keys("d/").size(), 2u);
 }
 
 TEST_F(Reclaim, ListsBeforeItReadsTheHeadThatDecides) {

@@ -8,8 +8,12 @@ std::string_view to_string(Safeguard safeguard) {
     case Safeguard::kDropRule: return "drop-rule";
     case Safeguard::kTermCheck: return "term-check";
     case Safeguard::kFloorCheck: return "floor-check";
+    case Safeguard::kSecondPinListing: return "second-pin-listing";
     case Safeguard::kSegmentProof: return "segment-proof";
     case Safeguard::kStateRef: return "state-ref";
+    case Safeguard::kPackTrim: return "pack-trim";
+    case Safeguard::kFirstStepMax: return "first-step-max";
+    case Safeguard::kIntentOwner: return "intent-owner";
     case Safeguard::kListBeforeHead: return "list-before-head";
   }
   return "";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <span>
 
 #include "batchloom/store/read_object.h"
 
@@ -24,6 +25,15 @@ const SegmentRef* containing_ref(const Head& head, Step step) {
     if (const SegmentRef* ref = last_at_or_before(level, step)) return ref;
   }
   return nullptr;
+}
+
+// The children that do not end at or below `first_step`: each ends where the next one begins, and
+// the last one where the segment does. Precondition: that is above `first_step`.
+std::span<const SegmentRef> needed_children(const Segment& segment, Step first_step) {
+  const std::span<const SegmentRef> children(segment.children);
+  const SegmentRef* oldest = last_at_or_before(segment.children, first_step);
+  if (oldest == nullptr) return children;
+  return children.subspan(static_cast<std::size_t>(oldest - children.data()));
 }
 
 Status incomplete(const Head& head, Step step) {
@@ -86,7 +96,8 @@ Status SegmentReader::for_each_ref(const Head& head, const CallOptions& call,
     BL_RETURN_IF_ERROR(visit(ref));
     if (ref.level == 0) continue;
     BL_ASSIGN_OR_RETURN(const SegmentPtr segment, load(ref, call));
-    open.insert(open.end(), segment->children.begin(), segment->children.end());
+    const auto needed = needed_children(*segment, head.first_step);
+    open.insert(open.end(), needed.begin(), needed.end());
   }
   return Status::ok();
 }

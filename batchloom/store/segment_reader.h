@@ -28,12 +28,14 @@ class SegmentReader {
   Result<SegmentPtr> load(const SegmentRef& ref, const CallOptions& call);
 
   /// The entry that contains `step`: O(log) segments, from the cache where possible. `not_found`
-  /// outside [first_step, next_step) of `head`, naming the bounds.
+  /// outside [first_step, next_step) of `head`, naming the bounds. `corruption` also where a newer
+  /// head has trimmed the step and its segments were deleted: look at the newest one before
+  /// believing it.
   Result<Entry> find(const Head& head, Step step, const CallOptions& call);
 
-  /// Calls `visit` for every segment that `head` refers to, directly or through another one,
-  /// parents first. Segments of level 0 are not loaded for it. Ends early with an error of `visit`
-  /// or of a load.
+  /// Calls `visit` for every segment that `head` needs: it is referred to, directly or through
+  /// another one, and does not end at or below first_step. Parents first; segments of level 0 are
+  /// not loaded for it. Ends early with an error of `visit` or of a load.
   Status for_each_ref(const Head& head, const CallOptions& call,
                       const std::function<Status(const SegmentRef&)>& visit);
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "batchloom/store/store_fixture_testing.h"
+#include "batchloom/store/trim.h"
 
 namespace batchloom::store {
 namespace {
@@ -133,6 +134,30 @@ TEST_F(Segments, AreVisitedOnceParentsFirstWithoutLoadingLeaves) {
   EXPECT_EQ(seen, std::set<std::string>(stored.begin(), stored.end())) << "nobody lost a race";
   for (const Request& request : objects_.requests()) {
     EXPECT_NE(parse_segment_key(request.key)->level, 0u);
+  }
+}
+
+TEST_F(Segments, ThatWereTrimmedAreNeitherVisitedNorLoaded) {
+  for (const Step first_step : {Step(6), Step(17), Step(40), Step(62)}) {
+    std::set<std::string> needed;
+    for (const SegmentRef& ref : all_refs()) {
+      if (reader_.load(ref, {}).value()->end_step <= first_step) continue;
+      needed.insert(segment_key(ref.name()));
+    }
+    Head trimmed = complete_trim(head(), first_step, {});
+    SegmentReader reader(*stream_);
+    objects_.forget_requests();
+    std::set<std::string> visited;
+    ASSERT_TRUE(reader
+                    .for_each_ref(trimmed, {},
+                                  [&](const SegmentRef& ref) {
+                                    visited.insert(segment_key(ref.name()));
+                                    return Status::ok();
+                                  })
+                    .is_ok());
+    EXPECT_EQ(visited, needed) << first_step.value;
+    EXPECT_LT(visited.size(), keys("s/").size());
+    for (const Request& request : objects_.requests()) EXPECT_TRUE(needed.contains(request.key));
   }
 }
 

@@ -8,6 +8,8 @@
 #include <set>
 #include <vector>
 
+#include "batchloom/model/topology.h"
+
 namespace batchloom::store {
 namespace {
 
@@ -109,6 +111,37 @@ std::vector<ProducerRow> pick_producers(Slot slot) {
   return rows;
 }
 
+model::Topology pick_topology() {
+  std::vector<model::AxisExtent> axes;
+  for (const auto axis : {model::Axis::kTp, model::Axis::kDp, model::Axis::kPp, model::Axis::kCp}) {
+    const bool named = axis == model::Axis::kDp || *rc::gen::arbitrary<bool>();
+    if (named) axes.push_back({axis, static_cast<std::uint32_t>(pick(1, 200))});
+  }
+  return model::Topology::create(std::move(axes)).value();
+}
+
+/// Up to `most` steps in [begin, end), ascending.
+std::vector<Step> pick_steps(Step begin, Step end, std::uint64_t most) {
+  std::set<Step> steps;
+  for (std::uint64_t more = begin < end ? pick(0, most) : 0; more > 0; --more) {
+    steps.insert(Step(pick(begin.value, end.value - 1)));
+  }
+  return {steps.begin(), steps.end()};
+}
+
+/// Precondition: the head's slot and steps are set.
+void pick_events(Head& head) {
+  if (head.slot >= Slot(2) && *rc::gen::arbitrary<bool>()) {
+    head.trim_intent = TrimIntent{.step = Step(pick_any()), .slot = Slot(pick(2, head.slot.value))};
+  }
+  head.ended = *rc::gen::arbitrary<bool>();
+  head.skipped = pick_steps(head.first_step, head.next_step, 5);
+  for (const Step from_step : pick_steps(Step(0), head.next_step + 1, 4)) {
+    const model::Topology topology = pick_topology();
+    head.topologies.push_back({from_step, topology.hdp_size(), to_string(topology)});
+  }
+}
+
 Head pick_head() {
   Head head;
   head.slot = Slot(1 + pick_any() % (std::numeric_limits<std::uint64_t>::max() / 2));
@@ -127,6 +160,7 @@ Head pick_head() {
   head.tail = pick_entries(head.slot, 0, step);
   head.next_step = step;
   head.first_step = Step(pick(oldest.value, step.value));
+  pick_events(head);
   return head;
 }
 
@@ -203,6 +237,10 @@ Head small_head() {
   head.writer = {.producer = "beta", .term = Term(4)};
   head.first_step = Step(7);
   head.next_step = Step(16);
+  head.trim_intent = TrimIntent{.step = Step(20), .slot = Slot(8)};
+  head.ended = true;
+  head.topologies = {{Step(2), 2, "dp=2"}, {Step(12), 2, "pp=3 dp=1 cp=2 tp=4"}};
+  head.skipped = {Step(8), Step(13)};
   head.producers = {
       {.producer = "alpha",
        .term = Term(3),

@@ -20,7 +20,8 @@ namespace batchloom::store {
 rc::Gen<std::string> arbitrary_name();
 /// A name under d/ of either kind, with numbers of any size.
 rc::Gen<DataName> arbitrary_data_name();
-/// A head with up to 8 producers, 5 levels and 20 entries, of packs and with run tables or not.
+/// A head with up to 8 producers, 5 levels and 20 entries, of packs and with run tables or not, 4
+/// topologies and 5 skipped steps. It may have ended, and may be about to be trimmed.
 rc::Gen<Head> arbitrary_head();
 /// A segment of `level` as it may stand in an object written for `slot`. Precondition: slot >= 1.
 rc::Gen<Segment> arbitrary_segment(std::uint32_t level, Slot slot);
@@ -28,7 +29,7 @@ rc::Gen<Segment> arbitrary_segment(std::uint32_t level, Slot slot);
 /// The stream that `number` stands for; the same one in every process.
 StreamUuid test_uuid(std::uint64_t number);
 /// A small head of slot 9 in which every field is set: two producers, one with a state inline and
-/// one by reference, two levels, two entries.
+/// one by reference, two levels, two entries, two topologies, two skipped steps.
 Head small_head();
 /// A small segment of level 0, fit for slot 9: steps 10 to 15 in two entries.
 Segment small_segment();

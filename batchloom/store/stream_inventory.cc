@@ -7,15 +7,29 @@
 namespace batchloom::store {
 
 Result<StreamInventory> StreamInventory::list(const Stream& stream, const CallOptions& call) {
+  constexpr std::string_view kEverything;
+  return list(stream, std::span(&kEverything, 1), call);
+}
+
+Result<StreamInventory> StreamInventory::list(const Stream& stream,
+                                              std::span<const std::string_view> prefixes,
+                                              const CallOptions& call) {
   StreamInventory inventory;
-  BL_ASSIGN_OR_RETURN(const auto listing, stream.objects().list("", "", call));
-  for (;;) {
-    BL_ASSIGN_OR_RETURN(std::vector<objstore::ListedObject> page, listing->next_page(call));
-    if (page.empty()) break;
-    for (objstore::ListedObject& object : page) inventory.add(std::move(object));
+  for (const std::string_view prefix : prefixes) {
+    BL_RETURN_IF_ERROR(inventory.add_all(stream, prefix, call));
   }
   inventory.sort();
   return inventory;
+}
+
+Status StreamInventory::add_all(const Stream& stream, std::string_view prefix,
+                                const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(const auto listing, stream.objects().list(prefix, "", call));
+  for (;;) {
+    BL_ASSIGN_OR_RETURN(std::vector<objstore::ListedObject> page, listing->next_page(call));
+    if (page.empty()) return Status::ok();
+    for (objstore::ListedObject& object : page) add(std::move(object));
+  }
 }
 
 void StreamInventory::add(objstore::ListedObject object) {
@@ -27,10 +41,15 @@ void StreamInventory::add(objstore::ListedObject object) {
     data_.push_back({.producer = intern(data->producer),
                      .kind = data->kind,
                      .claimed = false,
+                     .trimmed = false,
                      .term = data->term,
                      .seq = data->seq,
                      .nonce = data->nonce,
                      .size_bytes = object.size_bytes});
+  } else if (parse_pin_key(object.key)) {
+    ++pins_;
+  } else if (parse_live_cursor_key(object.key)) {
+    ++live_cursors_;
   } else if (object.key != kFormatKey && object.key != kFloorKey) {
     foreign_.push_back(std::move(object.key));
   }
@@ -49,26 +68,36 @@ void StreamInventory::sort() {
 }
 
 template <class Object>
-std::optional<StreamInventory::Claim> StreamInventory::claim_in(std::vector<Object>& objects,
-                                                                const Object& wanted) {
+Object* StreamInventory::find(std::vector<Object>& objects, const Object& wanted) {
   const auto found = std::ranges::lower_bound(
       objects, order_of(wanted), {}, [](const Object& object) { return order_of(object); });
-  if (found == objects.end() || order_of(*found) != order_of(wanted)) return std::nullopt;
-  return Claim{.size_bytes = found->size_bytes, .again = std::exchange(found->claimed, true)};
+  return found == objects.end() || order_of(*found) != order_of(wanted) ? nullptr : &*found;
+}
+
+StreamInventory::DataObject* StreamInventory::find(const DataName& name) {
+  const auto producer = producers_.find(name.producer);
+  if (producer == producers_.end()) return nullptr;
+  return find(data_, DataObject{.producer = producer->second,
+                                .kind = name.kind,
+                                .term = name.term,
+                                .seq = name.seq,
+                                .nonce = name.nonce});
 }
 
 std::optional<StreamInventory::Claim> StreamInventory::claim(const DataName& name) {
-  const auto producer = producers_.find(name.producer);
-  if (producer == producers_.end()) return std::nullopt;
-  return claim_in(data_, DataObject{.producer = producer->second,
-                                    .kind = name.kind,
-                                    .term = name.term,
-                                    .seq = name.seq,
-                                    .nonce = name.nonce});
+  DataObject* const object = find(name);
+  if (object == nullptr) return std::nullopt;
+  return Claim{.size_bytes = object->size_bytes, .again = std::exchange(object->claimed, true)};
 }
 
 std::optional<StreamInventory::Claim> StreamInventory::claim(const SegmentName& name) {
-  return claim_in(segments_, SegmentObject{.name = name});
+  SegmentObject* const object = find(segments_, SegmentObject{.name = name});
+  if (object == nullptr) return std::nullopt;
+  return Claim{.size_bytes = object->size_bytes, .again = std::exchange(object->claimed, true)};
+}
+
+void StreamInventory::mark_trimmed(const DataName& name) {
+  if (DataObject* const object = find(name)) object->trimmed = true;
 }
 
 StreamInventory::Counts StreamInventory::unclaimed() const {
@@ -79,6 +108,30 @@ StreamInventory::Counts StreamInventory::unclaimed() const {
     ++(object.kind == DataKind::kState ? counts.states : counts.batches);
   }
   return counts;
+}
+
+Status StreamInventory::for_each_unclaimed(
+    const std::function<Status(const SegmentName&)>& visit) const {
+  for (const SegmentObject& segment : segments_) {
+    if (!segment.claimed) BL_RETURN_IF_ERROR(visit(segment.name));
+  }
+  return Status::ok();
+}
+
+Status StreamInventory::for_each_unclaimed(
+    const std::function<Status(const DataName&, bool trimmed)>& visit) const {
+  std::vector<std::string_view> names(producers_.size());
+  for (const auto& [name, place] : producers_) names[place] = name;
+  for (const DataObject& object : data_) {
+    if (object.claimed) continue;
+    const DataName name{.kind = object.kind,
+                        .producer = std::string(names[object.producer]),
+                        .term = object.term,
+                        .seq = object.seq,
+                        .nonce = object.nonce};
+    BL_RETURN_IF_ERROR(visit(name, object.trimmed));
+  }
+  return Status::ok();
 }
 
 }  // namespace batchloom::store

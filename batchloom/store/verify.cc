@@ -67,7 +67,9 @@ class Verification {
   Status check_object(const std::string& holder, const Entry& entry);
   Status check_producers(const Head& head);
   Status check_state(const ProducerRow& row);
+  Result<HeadPtr> newest_by_now();
   Result<bool> is_still_named(const ProducerRow& row);
+  Result<bool> is_still_kept(Step end);
   Status check_still();
 
   const Stream& stream_;
@@ -76,6 +78,8 @@ class Verification {
   VerifyReport report_;
   std::optional<Slot> read_floor_;    // Unless it is damaged.
   std::optional<StoredHead> newest_;  // That could be read.
+  ManifestReader reader_{stream_};    // For what happens meanwhile.
+  Step trimmed_below_;                // In the newest head that was seen.
 };
 
 template <class Decode>
@@ -182,7 +186,7 @@ Result<bool> Verification::check_slot(Slot slot) {
 }
 
 Status Verification::check_history(const Head& head) {
-  report_.first_step = head.first_step;
+  report_.first_step = trimmed_below_ = head.first_step;
   report_.next_step = head.next_step;
   const std::string key = manifest_key(head.slot);
   std::vector<SegmentRef> roots;  // In step order: higher levels are older.
@@ -205,18 +209,26 @@ Status Verification::check_history(const Head& head) {
 
 Status Verification::walk_segment(const SegmentRef& ref, Step end, SequenceCheck& sequences) {
   const std::string key = segment_key(ref.name());
-  if (const auto claim = inventory_.claim(ref.name()); claim && claim->again) {
-    problem(key, "referred to twice");
+  const auto claim = inventory_.claim(ref.name());
+  if (claim && claim->again) problem(key, "referred to twice");
+  if (end <= report_.first_step) {
+    if (claim && !claim->again) ++report_.trimmed.segments;
+  } else {
+    if (report_.segments.size() <= ref.level) report_.segments.resize(ref.level + 1);
+    ++report_.segments[ref.level];
   }
-  if (report_.segments.size() <= ref.level) report_.segments.resize(ref.level + 1);
-  ++report_.segments[ref.level];
-  BL_ASSIGN_OR_RETURN(const std::optional<Segment> segment,
-                      read(key, "missing, though the manifest refers to it", [&](ByteSpan bytes) {
+  BL_ASSIGN_OR_RETURN(const auto reading, read(key, [&](ByteSpan bytes) {
                         return decode_segment(stream_.uuid(), ref, bytes);
                       }));
+  const std::optional<Segment>& segment = reading.value;
   if (!segment) {
-    report_.complete = false;
     sequences.skip();
+    if (reading.missing) {
+      BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(end));
+      if (!kept) return Status::ok();
+      problem(key, "missing, though the manifest refers to it");
+    }
+    report_.complete = false;
     return Status::ok();
   }
   if (segment->end_step != end) {
@@ -240,7 +252,10 @@ Status Verification::check_entry(const std::string& holder, const Entry& entry,
   report_.steps += entry.steps;
   report_.batch_bytes += entry.size_bytes;
   if (const auto wrong = sequences.add(entry)) problem(holder, *wrong);
-  return entry.end_step() <= report_.first_step ? Status::ok() : check_object(holder, entry);
+  if (entry.end_step() > report_.first_step) return check_object(holder, entry);
+  const auto claim = inventory_.claim(entry.object());
+  if (claim && !claim->again) ++report_.trimmed.batches;
+  return Status::ok();
 }
 
 Status Verification::check_object(const std::string& holder, const Entry& entry) {
@@ -258,6 +273,8 @@ Status Verification::check_object(const std::string& holder, const Entry& entry)
     if (info) size_bytes = info->size_bytes;
   }
   if (!size_bytes) {
+    BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(entry.end_step()));
+    if (!kept) return Status::ok();
     problem(data_key(name), fmt::format("missing, though step {} in {} is stored there",
                                         entry.first_step.value, holder));
   } else if (*size_bytes != entry.size_bytes) {
@@ -295,17 +312,30 @@ Status Verification::check_state(const ProducerRow& row) {
   return Status::ok();
 }
 
-/// Whether the head that is the newest by now has the same state in its row: once a producer has
-/// committed another one, a reclaimer may remove this one, and the floor need not rise for that.
-/// True where that head is damaged.
+/// The head that is the newest by now; null where it is damaged.
+Result<HeadPtr> Verification::newest_by_now() {
+  reader_.adopt(std::make_shared<const StoredHead>(*newest_));
+  Result<HeadPtr> newest = reader_.latest(call_);
+  if (newest.is(ErrorKind::kCorruption)) return HeadPtr();
+  return newest;
+}
+
+/// Whether the newest head has the same state in its row: once a producer has committed another
+/// one, a reclaimer may remove this one, and the floor need not rise for that. True where that head
+/// is damaged.
 Result<bool> Verification::is_still_named(const ProducerRow& row) {
-  ManifestReader reader(stream_);
-  reader.adopt(std::make_shared<const StoredHead>(*newest_));
-  const Result<HeadPtr> newest = reader.latest(call_);
-  if (newest.is(ErrorKind::kCorruption)) return true;
-  BL_RETURN_IF_ERROR(newest.status());
-  const ProducerRow* now = (*newest)->head.find_producer(row.producer);
+  BL_ASSIGN_OR_RETURN(const HeadPtr newest, newest_by_now());
+  if (newest == nullptr) return true;
+  const ProducerRow* now = newest->head.find_producer(row.producer);
   return now != nullptr && now->state == row.state;
+}
+
+/// Whether the newest head still has a step below `end`, likewise.
+Result<bool> Verification::is_still_kept(Step end) {
+  if (end <= trimmed_below_) return false;
+  BL_ASSIGN_OR_RETURN(const HeadPtr newest, newest_by_now());
+  if (newest != nullptr) trimmed_below_ = newest->head.first_step;
+  return end > trimmed_below_;
 }
 
 /// What a reclaimer removed meanwhile would look like damage.

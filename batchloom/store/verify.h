@@ -6,17 +6,19 @@
 //     was put meanwhile may be left out, so one that should be there is looked up before it is
 //     missing.
 //  2. Read the floor and every slot above it. They are dense and decode, each is chained to the one
-//     before, and differs from it as one fence, commit or finish would make it differ
-//     (head_transition.h).
+//     before, and differs from it as one fence, commit, finish, event or step of a trim would make
+//     it differ (head_transition.h).
 //  3. Walk the segment tree of the newest head in step order. Segments decode and fill
 //     [oldest row, tail) without a gap; the tail ends at next_step. Per producer, sequence numbers
 //     go on where they stopped, terms never fall, and the head's rows agree (sequence_check.h).
 //  4. Claim what the newest head needs: each segment and batch object once and of the size that the
-//     manifest says, each state readable (or named no more by a head that is newer still). What
+//     manifest says, each state readable (unless a head that is newer still needs it no more). What
 //     stays unclaimed is an orphan.
+//  5. What holds trimmed steps alone, and still stands in a segment that holds others too, may be
+//     there or not. It is counted.
 //
 // What cannot be told: a stream without its newest slots looks like an older one. Not looked at:
-// the bytes of batch objects, which only their readers can verify, and objects of trimmed steps.
+// the bytes of batch objects, which only their readers can verify.
 #pragma once
 
 #include <cstdint>
@@ -42,12 +44,15 @@ struct VerifyReport {
   std::vector<std::uint64_t> segments;  ///< Referred to, by level.
   std::uint64_t producers = 0;          ///< Rows of the newest head.
 
-  /// The newest head and its whole tree could be read. Otherwise entries, steps and segments are
-  /// those that could, and objects that only the rest refers to are counted as orphans.
+  /// The newest head and its whole tree, trimmed parts aside, could be read. Otherwise entries,
+  /// steps and segments are those that could, and objects that only the rest refers to are counted
+  /// as orphans.
   bool complete = true;
-  /// Objects that nothing refers to: left by crashes and lost races, or uploaded by a session that
-  /// has not committed them yet. Harmless.
+  /// Objects that nothing refers to: left by crashes, lost races and trims, or uploaded by a
+  /// session that has not committed them yet. Harmless.
   StreamInventory::Counts orphans;
+  /// Objects that are referred to and hold trimmed steps alone: to be reclaimed. Harmless.
+  StreamInventory::Counts trimmed;
   std::vector<std::string> foreign;   ///< Keys that no part of a stream has, in order. Harmless.
   std::vector<std::string> problems;  ///< One text each: the key, and what is wrong with it.
 
@@ -56,8 +61,8 @@ struct VerifyReport {
 
 /// Verifies the whole stream. Damage is in the report; an error says that the verification itself
 /// could not be finished: those of the object store, and `conflict` where a reclaimer has raised
-/// the floor meanwhile. Producers may go on, and what they do is no damage. Blocks for about one
-/// read per slot and segment; memory grows by some 60 bytes an object.
+/// the floor meanwhile. Producers and trims may go on, and what they do is no damage. Blocks for
+/// about one read per slot and segment; memory grows by some 60 bytes an object.
 Result<VerifyReport> verify_stream(const Stream& stream, const CallOptions& call);
 
 }  // namespace batchloom::store

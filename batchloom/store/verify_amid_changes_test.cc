@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "batchloom/store/head_edit.h"
 #include "batchloom/store/reclaimer.h"
 #include "batchloom/store/store_fixture_testing.h"
+#include "batchloom/store/trim.h"
 #include "batchloom/store/verify.h"
 
 namespace batchloom::store {
@@ -49,6 +51,37 @@ class VerifyAmidChanges : public StoreTest {
     objects_.next(after_listing([this, missed] {
       for (const auto& [key, bytes] : missed) put(key, bytes);
     }));
+  }
+
+  void trim_to(Step step) {
+    ManifestReader reader(*other_);
+    const auto announce = [&](const Head& head) {
+      return std::optional(propose_trim_intent(head, step));
+    };
+    const auto complete = [&](const Head& head) {
+      return std::optional(complete_trim(head, step, {}));
+    };
+    ASSERT_TRUE(commit_edit(*other_, reader, announce, {}).is_ok());
+    ASSERT_TRUE(commit_edit(*other_, reader, complete, {}).is_ok());
+  }
+  // The batches of "a", one a step.
+  void remove_batches_below(Step step) {
+    for (const std::string& key : keys(kDataPrefix)) {
+      const DataName name = parse_data_key(key).value();
+      if (name.kind == DataKind::kBatch && name.seq.value < step.value) remove(key);
+    }
+  }
+  // Those that the newest head does not need.
+  void remove_trimmed_segments() {
+    std::vector<std::string> gone = keys(kSegmentPrefix);
+    SegmentReader segments(*other_);
+    const Status walked =
+        segments.for_each_ref(newest(*other_)->head, {}, [&](const SegmentRef& ref) {
+          std::erase(gone, segment_key(ref.name()));
+          return Status::ok();
+        });
+    ASSERT_TRUE(walked.is_ok());
+    for (const std::string& key : gone) remove(key);
   }
 
   // A session of "a" commits `count` batches whose states lie beside.
@@ -136,6 +169,31 @@ TEST_F(VerifyAmidChanges, NeedsNoStateOfARowThatIsGone) {
                  }});
   EXPECT_THAT(verify().problems, IsEmpty());
   EXPECT_FALSE(exists(key));
+}
+
+TEST_F(VerifyAmidChanges, NeedsNothingThatIsTrimmedMeanwhile) {
+  commit_batches(*open_session(*other_, "a"), Seq(0), 30);
+  for (const Step step : {Step(7), Step(30)}) {
+    remove_batches_below(step);  // As if they had been uploaded once their prefix was listed.
+    objects_.next({.operation = Operation::kGet, .prefix = "s/", .before = [this, step] {
+                     trim_to(step);
+                     remove_trimmed_segments();
+                   }});
+    const VerifyReport report = verify();
+    EXPECT_THAT(report.problems, IsEmpty()) << step.value;
+    EXPECT_LT(report.entries, 30u) << "some segments should be missing";
+    EXPECT_TRUE(objects_.script_is_done());
+  }
+}
+
+TEST_F(VerifyAmidChanges, NeedsWhatIsNotTrimmedMeanwhile) {
+  commit_batches(*open_session(*other_, "a"), Seq(0), 30);
+  remove_batches_below(Step(8));
+  objects_.next(
+      {.operation = Operation::kGet, .prefix = "s/", .before = [this] { trim_to(Step(7)); }});
+  EXPECT_THAT(verify().problems,
+              ElementsAre(AllOf(HasSubstr(".tgb: missing"), HasSubstr("step 7 in"))));
+  EXPECT_TRUE(objects_.script_is_done());
 }
 
 TEST_F(VerifyAmidChanges, NeedsTheStateThatANewerHeadStillNames) {

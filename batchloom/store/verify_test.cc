@@ -10,11 +10,14 @@
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/objstore/memory_store.h"
 #include "batchloom/store/floor.h"
+#include "batchloom/store/head_edit.h"
 #include "batchloom/store/producer_session.h"
 #include "batchloom/store/reclaimer.h"
 #include "batchloom/store/scripted_store_testing.h"
 #include "batchloom/store/segment_reader.h"
 #include "batchloom/store/store_testing.h"
+#include "batchloom/store/stream_events.h"
+#include "batchloom/store/trim.h"
 
 namespace batchloom::store {
 namespace {
@@ -115,6 +118,36 @@ class Verify : public testing::Test {
   // Writes a head that has a right frame and breaks a rule.
   void forge(const Head& head) {
     put(manifest_key(head.slot), encode_head(stream_->uuid(), head).bytes);
+  }
+
+  Head newest_head() { return ManifestReader(*stream_).latest({}).value()->head; }
+
+  void edit(const HeadEdit& edit) {
+    ManifestReader reader(*stream_);
+    ASSERT_TRUE(commit_edit(*stream_, reader, edit, {}).is_ok());
+  }
+  void trim_to(Step step) {
+    edit([&](const Head& head) { return std::optional(propose_trim_intent(head, step)); });
+    edit([&](const Head& head) { return std::optional(complete_trim(head, step, {})); });
+  }
+  // Removes every batch and every segment that holds trimmed steps alone.
+  void remove_trimmed() {
+    const Head head = newest_head();
+    SegmentReader segments(*stream_);
+    std::set<std::string> needed;
+    for (Step step = head.first_step; step < head.next_step; ++step) {
+      needed.insert(data_key(segments.find(head, step, {}).value().object()));
+    }
+    const Status walked = segments.for_each_ref(head, {}, [&](const SegmentRef& ref) {
+      needed.insert(segment_key(ref.name()));
+      return Status::ok();
+    });
+    ASSERT_TRUE(walked.is_ok());
+    for (const std::string_view prefix : {kDataPrefix, kSegmentPrefix}) {
+      for (const std::string& key : keys(prefix)) {
+        if (!needed.contains(key) && !key.ends_with(".state")) remove(key);
+      }
+    }
   }
 
   std::unique_ptr<Runtime> runtime_ = make_real_runtime();
@@ -245,20 +278,81 @@ TEST_F(Verify, NamesEveryDamagedObject) {
 
 TEST_F(Verify, MissesNothingThatWasTrimmed) {
   grow();
-  Head trimmed = head(25).head;
-  SegmentReader segments(*stream_);
-  for (Step step(0); step < Step(10);) {
-    const Entry entry = *segments.find(trimmed, step, {});
-    step = entry.end_step();
-    if (step <= Step(10)) remove(data_key(entry.object()));
+  for (Step step(0); step <= Step(23); ++step) {
+    SCOPED_TRACE(step.value);
+    trim_to(step);
+    EXPECT_THAT(verify().problems, IsEmpty());
+    remove_trimmed();
+    const VerifyReport report = verify();
+    EXPECT_THAT(report.problems, IsEmpty());
+    EXPECT_TRUE(report.complete);
+    EXPECT_EQ(report.first_step, step);
+    EXPECT_EQ(report.trimmed.batches, 0u);
+    EXPECT_EQ(report.trimmed.segments, 0u);
   }
-  trimmed.first_step = Step(10);
-  forge(trimmed);
+  EXPECT_THAT(keys(kSegmentPrefix), IsEmpty());
+  append(*open_session("a"), 17, 25);
   EXPECT_THAT(verify().problems, IsEmpty());
-  trimmed.first_step = Step(7);
-  forge(trimmed);
-  EXPECT_THAT(verify().problems, ElementsAre(HasSubstr("missing, though step 7 in"),
-                                             HasSubstr("missing, though step 8 in")));
+}
+
+TEST_F(Verify, MissesAllThatWasNotTrimmed) {
+  grow();
+  trim_to(Step(9));  // Amid a pack: that of steps 8 and 9.
+  remove_trimmed();
+  SegmentReader segments(*stream_);
+  const Head trimmed = newest_head();
+  for (Step step = trimmed.first_step; step < trimmed.next_step;) {
+    const Entry entry = *segments.find(trimmed, step, {});
+    const std::string key = data_key(entry.object());
+    const Bytes body = get(key);
+    remove(key);
+    EXPECT_THAT(verify().problems,
+                ElementsAre(AllOf(HasSubstr(key), HasSubstr("missing, though step"))));
+    put(key, body);
+    step = entry.end_step();
+  }
+  for (const std::string& key : keys(kSegmentPrefix)) {
+    const Bytes body = get(key);
+    remove(key);
+    EXPECT_THAT(verify().problems, Contains(AllOf(HasSubstr(key), HasSubstr("missing, though"))));
+    put(key, body);
+  }
+}
+
+TEST_F(Verify, CountsWhatATrimLeavesToBeReclaimed) {
+  grow();
+  const VerifyReport before = verify();
+  trim_to(Step(3));  // Entries of one step in segments of two, which stand in larger ones.
+  const VerifyReport report = verify();
+  EXPECT_THAT(report.problems, IsEmpty());
+  EXPECT_EQ(report.trimmed.batches, 3u);
+  EXPECT_EQ(report.trimmed.segments, 1u);
+  EXPECT_EQ(report.segments[0], before.segments[0] - 1);
+  EXPECT_EQ(report.orphans.batches, 0u);
+  trim_to(Step(23));
+  const VerifyReport emptied = verify();
+  EXPECT_EQ(emptied.trimmed.batches, 0u) << "nothing refers to them any more";
+  EXPECT_EQ(emptied.orphans.batches, 20u);
+  EXPECT_EQ(emptied.entries, 0u);
+}
+
+TEST_F(Verify, NoticesATrimThatNobodyAnnounced) {
+  grow();
+  Head forged = newest_head();
+  forged.first_step = Step(10);
+  forge(forged);
+  EXPECT_THAT(verify().problems,
+              ElementsAre(HasSubstr("first step moves from 0 to 10, although b wrote this slot")));
+}
+
+TEST_F(Verify, AcceptsEvents) {
+  grow();
+  ASSERT_TRUE(skip_step(*stream_, Step(7), {}).is_ok());
+  ASSERT_TRUE(set_topology(*stream_, model::Topology::parse("dp=2").value(), {}).is_ok());
+  ASSERT_TRUE(end_stream(*stream_, {}).is_ok());
+  ASSERT_TRUE(reopen_stream(*stream_, {}).is_ok());
+  append(*open_session("a"), 17, 20);
+  EXPECT_THAT(verify().problems, IsEmpty());
 }
 
 TEST_F(Verify, ReportsAllProblemsAtOnce) {

@@ -29,6 +29,10 @@ Bytes sample_head() {
   head.writer = {.producer = "a", .term = Term(3)};
   head.first_step = Step(7);
   head.next_step = Step(16);
+  head.trim_intent = TrimIntent{.step = Step(20), .slot = Slot(8)};
+  head.ended = true;
+  head.topologies = {{Step(2), 2, "dp=2"}, {Step(13), 2, "pp=3 dp=1 cp=2 tp=4"}};
+  head.skipped = {Step(8), Step(13)};
   head.producers = {
       {.producer = "a",
        .term = Term(3),

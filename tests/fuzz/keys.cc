@@ -17,6 +17,12 @@ void attempt(std::string_view key) {
   if (const auto name = parse_data_key(key)) {
     BL_CHECK(data_key(*name) == key, "foreign spelling of a data key");
   }
+  if (const auto name = parse_pin_key(key)) {
+    BL_CHECK(pin_key(*name) == key, "foreign spelling of a pin's key");
+  }
+  if (const auto group = parse_live_cursor_key(key)) {
+    BL_CHECK(live_cursor_key(*group) == key, "foreign spelling of a live cursor's key");
+  }
   BL_CHECK(validate_name("name", key).is_ok() == is_name(key), "two opinions about a name");
 }
 
@@ -28,7 +34,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const std::string_view sample :
        {"m/00000000000000000012", "s/00000000000000000012-2-000000000000beef",
         "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.tgb",
-        "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.state"}) {
+        "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.state",
+        "pin/train/step-12-0a1b2c3d4e5f6071", "pin/train/live"}) {
     attempt(as_text(fuzz::edited(as_bytes(sample), input)));
   }
   return 0;

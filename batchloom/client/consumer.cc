@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/client/consumer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "batchloom/client/cursor_reporter.h"
+#include "batchloom/client/prefetcher.h"
+
+namespace batchloom::client {
+
+using store::Head;
+using store::HeadPtr;
+
+namespace {
+
+Status check_rank(const ConsumerOptions& options) {
+  if (options.ranks == 0 || options.rank.value < options.ranks) return Status::ok();
+  return Status::invalid(fmt::format("rank {} is none of {} HDP ranks, which count from 0",
+                                     options.rank.value, options.ranks));
+}
+
+Status check_start(const Head& head, const ConsumerOptions& options) {
+  if (options.start < head.first_step) return trimmed(options.start, head.first_step);
+  if (options.start > head.next_step && options.beyond_end == BeyondEnd::kRefuse) {
+    return Status::invalid(fmt::format(
+        "step {} is not there: the stream ends before step {} (slot {}); is the checkpoint of "
+        "another stream?",
+        options.start.value, head.next_step.value, head.slot.value));
+  }
+  return Status::ok();
+}
+
+/// The head whose SKIPs hold: exactly min_slot's where that can be, else the newest.
+Result<HeadPtr> head_of_skips(const store::Stream& stream, Slot min_slot, const HeadPtr& newest,
+                              const CallOptions& call) {
+  if (min_slot == Slot() || min_slot == newest->head.slot) return newest;
+  store::ManifestReader reader(stream);
+  BL_ASSIGN_OR_RETURN(const std::optional<HeadPtr> exact, reader.at(min_slot, call));
+  return exact.value_or(newest);
+}
+
+std::uint64_t distance(Step a, Step b) {
+  return a < b ? b - a : a - b;
+}
+
+}  // namespace
+
+class Consumer::Impl {
+ public:
+  Impl(HeadFeed& feed, ConsumerOptions options, const Head& opened_with)
+      : stream_(feed.stream()),
+        group_(options.report_group),
+        report_steps_(std::max(options.report_steps, 1U)),
+        opened_with_(opened_with.slot),
+        steps_(stream_.counters().counter("client_steps")),
+        delivered_bytes_(stream_.counters().counter("client_delivered_bytes")),
+        position_{.stream = stream_.uuid(),
+                  .next_step = options.start,
+                  .samples_hash = options.samples_hash},
+        reported_(options.start),
+        fetcher_(feed, {.rank = options.rank,
+                        .ranks = options.ranks,
+                        .plan_step = std::move(options.plan_step),
+                        .skipped = opened_with.skipped}),
+        prefetcher_(feed, fetcher_, options.prefetch_bytes, options.start) {
+    if (!group_.empty()) {
+      reporter_ = std::make_unique<CursorReporter>(stream_, group_, options.start);
+    }
+  }
+
+  Result<StepPtr> next(const CallOptions& call) {
+    Result<StepPtr> step = prefetcher_.next(call);
+    if (!step.is_ok() || *step == nullptr) return step;
+    const StepBatch& batch = **step;
+    steps_.add();
+    delivered_bytes_.add(batch.payload_bytes());
+    move_to(batch.step + 1, next_samples_hash(state().samples_hash, batch.samples_digest));
+    if (distance(batch.step + 1, reported_) >= report_steps_) report(batch.step + 1);
+    return step;
+  }
+
+  ConsumerState state() const {
+    const MutexLock lock(mutex_);
+    return position_;
+  }
+
+  Slot opened_with() const { return opened_with_; }
+
+  Status seek(const ConsumerState& state, const CallOptions& call) {
+    BL_RETURN_IF_ERROR(stream_.runtime().check(call));
+    if (state.stream != stream_.uuid()) {
+      return Status::invalid(fmt::format("the state is of stream {}; this is stream {}",
+                                         state.stream.to_string(), stream_.uuid().to_string()));
+    }
+    prefetcher_.seek(state.next_step);
+    move_to(state.next_step, state.samples_hash);
+    report(state.next_step);
+    return Status::ok();
+  }
+
+  Status close(const CallOptions& call) {
+    prefetcher_.stop();
+    if (reporter_ == nullptr) return Status::ok();
+    reporter_->stop();
+    return store::close_live_cursor(stream_, group_, call);
+  }
+
+ private:
+  void move_to(Step next_step, std::uint64_t samples_hash) {
+    const MutexLock lock(mutex_);
+    position_.next_step = next_step;
+    position_.samples_hash = samples_hash;
+  }
+
+  void report(Step cursor) {
+    reported_ = cursor;
+    if (reporter_ != nullptr) reporter_->report(cursor);
+  }
+
+  const store::Stream& stream_;
+  const std::string group_;
+  const std::uint32_t report_steps_;
+  const Slot opened_with_;
+  Counter& steps_;
+  Counter& delivered_bytes_;
+
+  mutable Mutex mutex_;
+  ConsumerState position_ BL_GUARDED_BY(mutex_);
+
+  Step reported_;
+  StepFetcher fetcher_;
+  Prefetcher prefetcher_;
+  std::unique_ptr<CursorReporter> reporter_;
+};
+
+Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, ConsumerOptions options,
+                                                 const CallOptions& call) {
+  BL_RETURN_IF_ERROR(check_rank(options));
+  BL_ASSIGN_OR_RETURN(HeadPtr newest, feed.refresh(call));
+  if (newest->head.slot < options.min_slot) {
+    BL_ASSIGN_OR_RETURN(newest, feed.wait_for_slot(options.min_slot, call));
+  }
+  BL_RETURN_IF_ERROR(check_start(newest->head, options));
+  BL_ASSIGN_OR_RETURN(const HeadPtr skips,
+                      head_of_skips(feed.stream(), options.min_slot, newest, call));
+  if (!options.report_group.empty()) {
+    BL_RETURN_IF_ERROR(
+        store::open_live_cursor(feed.stream(), options.report_group, options.start, call).status());
+  }
+  auto impl = std::make_unique<Impl>(feed, std::move(options), skips->head);
+  return std::unique_ptr<Consumer>(new Consumer(std::move(impl)));
+}
+
+Consumer::Consumer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Consumer::~Consumer() = default;
+
+Result<StepPtr> Consumer::next(const CallOptions& call) {
+  return impl_->next(call);
+}
+
+Step Consumer::cursor() const {
+  return impl_->state().next_step;
+}
+
+ConsumerState Consumer::state() const {
+  return impl_->state();
+}
+
+Slot Consumer::opened_with() const {
+  return impl_->opened_with();
+}
+
+Status Consumer::seek(const ConsumerState& state, const CallOptions& call) {
+  return impl_->seek(state, call);
+}
+
+Status Consumer::close(const CallOptions& call) {
+  return impl_->close(call);
+}
+
+}  // namespace batchloom::client

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank's way through a stream. Its position is one integer, the next step; nothing in the store
+// depends on who has read what.
+//
+//  1. open() waits for a head of at least `min_slot`, checks that `start` is there, and takes the
+//     SKIPs of a head, once: of the very head `min_slot` where that one is still stored, so that
+//     all ranks that open with the same min_slot pass over the same steps, else of the newest.
+//  2. A prefetcher reads ahead in step order, bounded in bytes (prefetcher.h). Heads are polled
+//     only while the visible lead is below what the prefetcher may hold, once for all consumers of
+//     a process (head_feed.h).
+//  3. next() hands out steps in order: every one, or an error that names it. Nothing unverified is
+//     handed out; a trimmed step is an error, never a silent skip.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "batchloom/client/head_feed.h"
+#include "batchloom/client/step_batch.h"
+#include "batchloom/client/step_fetcher.h"
+
+namespace batchloom::client {
+
+/// What a model checkpoint keeps of a consumer.
+struct ConsumerState {
+  store::StreamUuid stream;
+  Step next_step;
+  std::uint64_t samples_hash = 0;  ///< Over all steps delivered, in order: next_samples_hash().
+  friend bool operator==(const ConsumerState&, const ConsumerState&) = default;
+};
+
+/// What open() does where `start` is above the stream's next step.
+enum class BeyondEnd : std::uint8_t {
+  kWait,    ///< next() waits for it.
+  kRefuse,  ///< `invalid`, naming both.
+};
+
+struct ConsumerOptions {
+  model::HdpRank rank = {};
+  /// The HDP ranks of the job. A step that is laid out for another number is `invalid`, for its
+  /// runs would not be this job's; 0 leaves that unchecked.
+  std::uint32_t ranks = 0;
+  /// Absent: runs as they are stored. Else the plan of every step comes from here, and `rank` is
+  /// one of its ranks; whole pieces that overlap are then read and cut.
+  PlanStep plan_step = nullptr;
+  Step start = {};
+  std::uint64_t samples_hash = 0;  ///< Of the steps before `start`, from a ConsumerState.
+  Slot min_slot = {};              ///< Open with this head or a newer one.
+  BeyondEnd beyond_end = BeyondEnd::kWait;
+  /// Bytes of steps that were read ahead. The step that next() waits for is always let in.
+  std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
+  /// Not empty: this consumer reports the group's live cursor, at least every `report_steps` steps.
+  /// One of a group's ranks should; the lowest.
+  std::string report_group = {};
+  /// At most a quarter of the lead that producers may take, or they wait without need.
+  std::uint32_t report_steps = 8;
+};
+
+/// Counters: client_steps and client_delivered_bytes (payload) of what next() returned, and those
+/// of its parts. next(), seek() and close() are one thread at a time; the accessors are
+/// thread-safe.
+class Consumer {
+ public:
+  /// `not_found` where `start` was trimmed (naming first_step), `invalid` for kRefuse and for a
+  /// rank that is none of `ranks`; with report_group the errors of open_live_cursor() too. `feed`
+  /// may be shared by many consumers, and outlives them.
+  static Result<std::unique_ptr<Consumer>> open(HeadFeed& feed, ConsumerOptions options,
+                                                const CallOptions& call);
+  /// Leaves the group's live cursor open, as a crash does: the group may come back.
+  ~Consumer();
+
+  /// The next step that is not skipped, waiting for its commit; null at the end of an ended stream,
+  /// which every call looks up anew. `not_found` where it was trimmed, `corruption` where it is
+  /// damaged (after a second read), `invalid` where it is not laid out for this rank: the position
+  /// stays, and so does the answer until seek(). `unavailable` at the deadline: call again.
+  Result<StepPtr> next(const CallOptions& call);
+
+  /// The step after the last that next() returned (or `start`, or where seek() went).
+  Step cursor() const;
+  /// For the checkpoint that holds everything delivered so far.
+  ConsumerState state() const;
+  /// The head whose SKIPs it took: what other ranks give as min_slot to pass over the same steps.
+  Slot opened_with() const;
+
+  /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state.
+  Status seek(const ConsumerState& state, const CallOptions& call);
+
+  /// Ends reading, and closes the group's live cursor where this consumer reports it. Safe to
+  /// repeat after an error; next() is `cancelled` from now on.
+  Status close(const CallOptions& call);
+
+ private:
+  class Impl;
+  explicit Consumer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace batchloom::client

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Consumers that read while a producer writes, under every schedule and on real threads.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "batchloom/base/real_runtime.h"
+#include "batchloom/client/client_world_testing.h"
+#include "batchloom/client/consumer.h"
+#include "batchloom/store/stream_events.h"
+
+namespace batchloom::client {
+namespace {
+
+using model::HdpRank;
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kRanks = 3;
+
+/// Everything that a rank is handed until the end.
+void read_to_end(Consumer& consumer, std::vector<StepPtr>& steps) {
+  for (;;) {
+    const Result<StepPtr> step = consumer.next({});
+    ASSERT_TRUE(step.is_ok()) << step.status().to_string();
+    if (*step == nullptr) return;
+    steps.push_back(*step);
+  }
+}
+
+void produce(ClientWorld& world, std::uint32_t objects) {
+  for (std::uint32_t i = 0; i < objects; ++i) {
+    world.pass(milliseconds(1 + world.runtime().random() % 60));
+    world.producer().append_small(1, 1 + i % 3, kRanks);
+  }
+  EXPECT_TRUE(store::end_stream(world.other(), {}).is_ok());
+}
+
+/// A producer and one consumer a rank at once: every rank gets every step, once, in order, whole.
+void read_while_written(ClientWorld& world, std::uint32_t objects) {
+  std::array<std::vector<StepPtr>, kRanks> by_rank;
+  std::vector<std::unique_ptr<Task>> trainers;
+  for (HdpRank rank; rank.value < kRanks; ++rank) {
+    trainers.push_back(world.runtime().spawn("trainer", [&, rank](const std::stop_token&) {
+      const auto consumer = must(Consumer::open(world.feed(),
+                                                {.rank = rank,
+                                                 .ranks = kRanks,
+                                                 .prefetch_bytes = 400 * rank.value,
+                                                 .report_group = rank == HdpRank(0) ? "g" : ""},
+                                                {}));
+      read_to_end(*consumer, by_rank[rank.value]);
+      EXPECT_TRUE(consumer->close({}).is_ok());
+    }));
+  }
+  produce(world, objects);
+  for (const auto& trainer : trainers) trainer->join();
+  for (std::size_t number = 0; number < world.producer().steps().size(); ++number) {
+    std::vector<StepPtr> batches;
+    for (const std::vector<StepPtr>& steps : by_rank) {
+      ASSERT_EQ(steps.size(), world.producer().steps().size());
+      EXPECT_EQ(steps[number]->step, Step(number));
+      batches.push_back(steps[number]);
+    }
+    const TestStep& step = world.step(number);
+    EXPECT_TRUE(hold_step(batches, step, step.plan));
+  }
+}
+
+TEST(ConsumerLive, EveryRankGetsEveryStepUnderEverySchedule) {
+  on_any_schedule([](ClientWorld& world) { read_while_written(world, 6); });
+}
+
+TEST(ConsumerLive, EveryRankGetsEveryStepOnRealThreads) {
+  const std::unique_ptr<Runtime> runtime = make_real_runtime();
+  ClientWorld world(*runtime, View::kMetered);
+  read_while_written(world, 12);
+}
+
+}  // namespace
+}  // namespace batchloom::client

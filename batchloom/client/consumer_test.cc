@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/client/consumer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "batchloom/client/client_world_testing.h"
+#include "batchloom/store/live_cursor.h"
+#include "batchloom/store/stream_events.h"
+
+namespace batchloom::client {
+namespace {
+
+using model::HdpRank;
+using objstore::Operation;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using store::Answer;
+
+std::unique_ptr<Consumer> open(ClientWorld& world, ConsumerOptions options = {}) {
+  return must(Consumer::open(world.feed(), std::move(options), {}));
+}
+
+StepPtr next_step(Consumer& consumer) {
+  StepPtr step = must(consumer.next({}));
+  EXPECT_NE(step, nullptr) << "the end";
+  return step;
+}
+
+void expect_step(Consumer& consumer, std::uint64_t number) {
+  const StepPtr step = next_step(consumer);
+  ASSERT_NE(step, nullptr);
+  EXPECT_EQ(step->step, Step(number));
+  EXPECT_EQ(consumer.cursor(), Step(number + 1));
+}
+
+/// What two deliveries of a step must have in common: all of it but where it lies.
+void expect_same(const StepBatch& one, const StepBatch& other) {
+  EXPECT_EQ(one.step, other.step);
+  EXPECT_EQ(one.plan_digest, other.plan_digest);
+  EXPECT_EQ(one.events, other.events);
+  ASSERT_EQ(one.micro_batches.size(), other.micro_batches.size());
+  for (std::size_t i = 0; i < one.micro_batches.size(); ++i) {
+    const auto same = [](const store::RunPiece& a, const store::RunPiece& b) {
+      return a.sample == b.sample && a.lo == b.lo && a.hi == b.hi && a.crc == b.crc &&
+             std::ranges::equal(a.tokens, b.tokens) && a.labels == b.labels;
+    };
+    EXPECT_TRUE(
+        std::ranges::equal(one.micro_batches[i].pieces, other.micro_batches[i].pieces, same));
+  }
+}
+
+TEST(Consumer, BeginsWhereItIsToldTo) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(5);
+    const auto consumer = open(world, {.start = Step(3), .samples_hash = 77});
+    EXPECT_EQ(consumer->cursor(), Step(3));
+    EXPECT_EQ(consumer->state(), (ConsumerState{world.stream().uuid(), Step(3), 77}));
+    expect_step(*consumer, 3);
+    expect_step(*consumer, 4);
+    EXPECT_TRUE(consumer->next(world.within(seconds(1))).is(ErrorKind::kUnavailable));
+    EXPECT_EQ(consumer->cursor(), Step(5));
+  });
+}
+
+TEST(Consumer, RefusesATrimmedStart) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(5);
+    world.trim(Step(3));
+    const auto refused = Consumer::open(world.feed(), {.start = Step(2)}, {});
+    EXPECT_TRUE(is_error(refused.status(), ErrorKind::kNotFound,
+                         {"step 2 was trimmed", "begins at step 3"}));
+    expect_step(*open(world, {.start = Step(3)}), 3);
+  });
+}
+
+TEST(Consumer, RefusesARankThatThereIsNot) {
+  on_any_schedule(
+      [](ClientWorld& world) {
+        const ConsumerOptions options{.rank = HdpRank(4), .ranks = 4};
+        EXPECT_TRUE(is_error(Consumer::open(world.feed(), options, {}).status(),
+                             ErrorKind::kInvalid, {"rank 4", "4 HDP ranks"}));
+        EXPECT_TRUE(world.objects().requests().empty());
+      },
+      1);
+}
+
+TEST(Consumer, WaitsBeyondTheEndOrRefuses) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2);
+    const auto open_at = [&](std::uint64_t start) {
+      return Consumer::open(world.feed(), {.start = Step(start), .beyond_end = BeyondEnd::kRefuse},
+                            {});
+    };
+    EXPECT_TRUE(is_error(open_at(3).status(), ErrorKind::kInvalid,
+                         {"step 3 is not there", "ends before step 2"}));
+    EXPECT_TRUE(open_at(2).is_ok()) << "the next one to be committed";
+    const auto consumer = open(world, {.start = Step(3)});
+    EXPECT_TRUE(consumer->next(world.within(seconds(1))).is(ErrorKind::kUnavailable));
+    world.producer().append_small(2);
+    expect_step(*consumer, 3);
+  });
+}
+
+TEST(Consumer, OpensWithAHeadOfTheSlotOrANewerOne) {
+  on_any_schedule([](ClientWorld& world) {
+    const Slot next = world.newest()->head.slot + 1;
+    const ConsumerOptions options{.min_slot = next};
+    EXPECT_TRUE(is_error(Consumer::open(world.feed(), options, world.within(seconds(1))).status(),
+                         ErrorKind::kUnavailable, {"no slot 3 yet"}));
+    const auto producer = world.start("producer", [&](const std::stop_token&) {
+      world.pass(seconds(1));
+      world.producer().append_small(2);
+    });
+    const auto consumer = open(world, options);
+    EXPECT_EQ(consumer->opened_with(), next);
+    expect_step(*consumer, 0);
+    producer->join();
+  });
+}
+
+TEST(Consumer, HashesTheSamplesOfWhatItDelivered) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2, 3);
+    const auto consumer = open(world);
+    std::uint64_t hash = 0;
+    for (std::uint64_t number = 0; number < 6; ++number) {
+      const StepPtr step = next_step(*consumer);
+      const auto digest = store::samples_digest(world.step(number).plan.samples);
+      EXPECT_EQ(step->samples_digest, digest);
+      hash = next_samples_hash(hash, digest);
+      EXPECT_EQ(consumer->state(), (ConsumerState{world.stream().uuid(), Step(number + 1), hash}));
+    }
+    // Another rank, and one that was interrupted, come to the same.
+    const auto other = open(world, {.rank = HdpRank(1)});
+    for (int i = 0; i < 4; ++i) static_cast<void>(next_step(*other));
+    const ConsumerState saved = other->state();
+    const auto resumed = open(
+        world, {.rank = HdpRank(1), .start = saved.next_step, .samples_hash = saved.samples_hash});
+    for (int i = 0; i < 2; ++i) static_cast<void>(next_step(*resumed));
+    EXPECT_EQ(resumed->state(), consumer->state());
+  });
+}
+
+TEST(Consumer, SeekingBackAndForthGivesTheSameBatches) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(3, 2);
+    const auto consumer = open(world);
+    std::vector<StepPtr> first;
+    std::vector<ConsumerState> states = {consumer->state()};
+    for (int i = 0; i < 6; ++i) {
+      first.push_back(next_step(*consumer));
+      states.push_back(consumer->state());
+    }
+    for (const std::size_t to : {3U, 0U, 5U, 2U}) {
+      ASSERT_TRUE(consumer->seek(states[to], {}).is_ok());
+      EXPECT_EQ(consumer->state(), states[to]);
+      const StepPtr again = next_step(*consumer);
+      expect_same(*again, *first[to]);
+      EXPECT_EQ(consumer->state(), states[to + 1]);
+    }
+    ConsumerState foreign = states[1];
+    foreign.stream.bytes[0] ^= std::byte{1};
+    EXPECT_TRUE(is_error(consumer->seek(foreign, {}), ErrorKind::kInvalid,
+                         {foreign.stream.to_string(), world.stream().uuid().to_string()}));
+    EXPECT_EQ(consumer->state(), states[3]) << "where it was";
+  });
+}
+
+TEST(Consumer, AfterWarmUpAStepCostsOneGet) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(40);
+    const auto consumer = open(world);
+    expect_step(*consumer, 0);
+    world.pass(seconds(30));
+    const std::uint64_t gets = world.counted("objstore_get_calls");
+    // Everything was read ahead: 40 runs. The rest is the head (5 reads at most to find it first)
+    // and the polls of the idle half minute.
+    EXPECT_EQ(world.data_gets(), 40U);
+    EXPECT_LE(gets, 40 + 5 + 2 * world.counted("client_polls"));
+    for (std::uint64_t number = 1; number < 40; ++number) expect_step(*consumer, number);
+    EXPECT_EQ(world.data_gets(), 40U);
+    EXPECT_EQ(world.counted("client_steps"), 40U);
+  });
+}
+
+TEST(Consumer, AllRanksTogetherGetWhatWasStored) {
+  on_any_schedule(
+      [](ClientWorld& world) {
+        world.producer().append_small(4, 2, 3);
+        for (HdpRank rank; rank.value < 3; ++rank) {
+          const auto consumer = open(world, {.rank = rank, .ranks = 3});
+          for (std::uint64_t number = 0; number < 8; ++number) expect_step(*consumer, number);
+        }
+        EXPECT_EQ(world.counted("client_delivered_bytes"), world.producer().payload_bytes());
+        EXPECT_GT(world.counted("client_fetched_bytes"), world.producer().payload_bytes());
+        EXPECT_LT(world.counted("client_fetched_bytes"), world.counted("objstore_get_bytes"));
+      },
+      5);
+}
+
+TEST(Consumer, ASkipIsTakenFromTheHeadItOpenedWithAlone) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(5);
+    world.damage(Step(2), HdpRank(0));
+    const auto damaged = open(world);
+    const auto other = open(world, {.rank = HdpRank(1)});
+    expect_step(*damaged, 0);
+    expect_step(*damaged, 1);
+    EXPECT_TRUE(is_error(damaged->next({}).status(), ErrorKind::kCorruption, {"step 2"}));
+    EXPECT_EQ(damaged->cursor(), Step(2));
+    const Slot slot = must(store::skip_step(world.other(), Step(2), {})).head->head.slot;
+    EXPECT_TRUE(damaged->next({}).is(ErrorKind::kCorruption));
+    ASSERT_TRUE(damaged->seek(damaged->state(), {}).is_ok());
+    EXPECT_TRUE(damaged->next({}).is(ErrorKind::kCorruption));
+    for (std::uint64_t number = 0; number < 3; ++number) expect_step(*other, number);
+
+    static_cast<void>(must(store::skip_step(world.other(), Step(3), {})));
+    for (HdpRank rank; rank.value < 2; ++rank) {
+      const auto reopened = open(world, {.rank = rank, .start = Step(1), .min_slot = slot});
+      EXPECT_EQ(reopened->opened_with(), slot);
+      expect_step(*reopened, 1);
+      expect_step(*reopened, 3);  // The other SKIP is of a later head.
+      expect_step(*reopened, 4);
+      ASSERT_TRUE(
+          reopened->seek({world.stream().uuid(), Step(2), reopened->state().samples_hash}, {})
+              .is_ok());
+      expect_step(*reopened, 3);
+    }
+    const auto newest = open(world, {.start = Step(1)});
+    expect_step(*newest, 1);
+    expect_step(*newest, 4);
+  });
+}
+
+TEST(Consumer, SkippedStepsDoNotCountForTheHash) {
+  on_any_schedule(
+      [](ClientWorld& world) {
+        world.producer().append_small(3);
+        static_cast<void>(must(store::skip_step(world.other(), Step(1), {})));
+        const auto consumer = open(world);
+        expect_step(*consumer, 0);
+        EXPECT_EQ(consumer->cursor(), Step(1));
+        expect_step(*consumer, 2);
+        std::uint64_t hash = 0;
+        for (const std::uint64_t number : {0U, 2U}) {
+          hash = next_samples_hash(hash, store::samples_digest(world.step(number).plan.samples));
+        }
+        EXPECT_EQ(consumer->state().samples_hash, hash);
+      },
+      5);
+}
+
+TEST(Consumer, TheEndIsNullAndReadingGoesOnAfterAReopen) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    const auto consumer = open(world);
+    const auto beyond = open(world, {.start = Step(5)});
+    expect_step(*consumer, 0);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(must(consumer->next({})), nullptr);
+      EXPECT_EQ(must(beyond->next({})), nullptr);
+    }
+    EXPECT_EQ(consumer->cursor(), Step(1));
+    ASSERT_TRUE(store::reopen_stream(world.other(), {}).is_ok());
+    world.producer().append_small(1);
+    expect_step(*consumer, 1);
+  });
+}
+
+TEST(Consumer, ATrimmedStepIsAnErrorThatNamesItself) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(6);
+    const auto consumer = open(world, {.prefetch_bytes = 0});
+    expect_step(*consumer, 0);
+    world.trim(Step(4));
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_TRUE(is_error(consumer->next({}).status(), ErrorKind::kNotFound,
+                           {"step 1 was trimmed", "begins at step 4"}));
+      EXPECT_EQ(consumer->cursor(), Step(1));
+    }
+    ASSERT_TRUE(consumer->seek({world.stream().uuid(), Step(4), 0}, {}).is_ok());
+    expect_step(*consumer, 4);
+    expect_step(*consumer, 5);
+  });
+}
+
+TEST(Consumer, ManyShareTheirPolls) {
+  on_any_schedule([](ClientWorld& world) {
+    std::vector<std::unique_ptr<Consumer>> consumers;
+    for (int i = 0; i < 6; ++i) consumers.push_back(open(world));
+    const std::uint64_t before = world.counted("client_polls");
+    std::vector<std::unique_ptr<Task>> trainers;
+    for (const auto& consumer : consumers) {
+      trainers.push_back(world.start("trainer", [&consumer](const std::stop_token&) {
+        EXPECT_TRUE(consumer->next({}).is_ok());
+      }));
+    }
+    world.pass(seconds(20));
+    world.producer().append_small(1);
+    for (const auto& trainer : trainers) trainer->join();
+    // One alone polls 6 times in 3.2 s, and every 2 s from then on.
+    EXPECT_LE(world.counted("client_polls"), before + 20);
+  });
+}
+
+TEST(Consumer, OtherTopologiesGetTheSameSteps) {
+  on_any_schedule(
+      [](ClientWorld& world) {
+        world.producer().append_small(2, 2, 8);
+        const PlanStep plan_step = [](Step step,
+                                      const store::IndexedStep& stored) -> Result<model::StepPlan> {
+          return random_layout(stored.plan.samples, 3, step.value);
+        };
+        std::vector<std::unique_ptr<Consumer>> consumers;
+        for (HdpRank rank; rank.value < 3; ++rank) {
+          consumers.push_back(open(world, {.rank = rank, .ranks = 3, .plan_step = plan_step}));
+        }
+        for (std::uint64_t number = 0; number < 4; ++number) {
+          std::vector<StepPtr> batches;
+          for (const auto& consumer : consumers) batches.push_back(next_step(*consumer));
+          const TestStep& step = world.step(number);
+          EXPECT_TRUE(hold_step(batches, step, random_layout(step.plan.samples, 3, number)));
+        }
+        const auto planned = open(world);
+        for (int i = 0; i < 4; ++i) static_cast<void>(next_step(*planned));
+        EXPECT_EQ(planned->state(), consumers[0]->state());
+      },
+      5);
+}
+
+store::LiveCursor group_cursor(ClientWorld& world) {
+  return must(store::read_live_cursor(world.other(), "g", {})).value();
+}
+
+std::unique_ptr<Consumer> open_group(ClientWorld& world, std::uint64_t start) {
+  return open(world, {.start = Step(start), .report_group = "g", .report_steps = 3});
+}
+
+TEST(Consumer, ReportsItsGroupsCursor) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(3, 4);
+    const auto consumer = open_group(world, 1);
+    EXPECT_EQ(group_cursor(world).cursor, Step(1));
+    EXPECT_EQ(group_cursor(world).keep_from, Step(1));
+    for (std::uint64_t number = 1; number < 12; ++number) {
+      expect_step(*consumer, number);
+      world.pass(seconds(5));
+      const Step cursor = group_cursor(world).cursor;
+      EXPECT_EQ(cursor.value, number + 1 - number % 3) << "every third step";
+    }
+    ASSERT_TRUE(consumer->seek({world.stream().uuid(), Step(2), 0}, {}).is_ok());
+    world.pass(seconds(5));
+    EXPECT_EQ(group_cursor(world).cursor, Step(2));
+    ASSERT_TRUE(consumer->close({}).is_ok());
+    EXPECT_TRUE(group_cursor(world).closed);
+    EXPECT_TRUE(consumer->next({}).is(ErrorKind::kCancelled));
+    EXPECT_TRUE(consumer->close({}).is_ok()) << "again";
+  });
+}
+
+TEST(Consumer, AGroupThatVanishesKeepsItsCursor) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    open_group(world, 0).reset();
+    EXPECT_FALSE(group_cursor(world).closed);
+    const auto without = open(world);
+    EXPECT_TRUE(without->close({}).is_ok());
+    EXPECT_FALSE(group_cursor(world).closed) << "another's";
+  });
+}
+
+TEST(Consumer, ItsCursorIsRefusedWhereTheStartWasTrimmedMeanwhile) {
+  on_any_schedule(
+      [](ClientWorld& world) {
+        world.producer().append_small(5);
+        static_cast<void>(must(world.feed().refresh({})));
+        // Between the look at the head and the cursor's put.
+        world.objects().next({.operation = Operation::kPut, .prefix = "pin/", .before = [&] {
+                                world.trim(Step(2));
+                              }});
+        EXPECT_TRUE(
+            Consumer::open(world.feed(), {.report_group = "g"}, {}).is(ErrorKind::kNotFound));
+        EXPECT_TRUE(group_cursor(world).closed);
+        EXPECT_TRUE(Consumer::open(world.feed(), {.start = Step(2), .report_group = "BAD"}, {})
+                        .is(ErrorKind::kInvalid));
+      },
+      5);
+}
+
+TEST(Consumer, FailingReportsHoldNothingUp) {
+  const QuietLog quiet;
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(10);
+    const auto consumer = open_group(world, 0);
+    world.objects().next({.operation = Operation::kGet,
+                          .prefix = "pin/",
+                          .answer = Answer::kUnavailable,
+                          .times = 1'000'000});
+    for (std::uint64_t number = 0; number < 10; ++number) expect_step(*consumer, number);
+    world.pass(seconds(10));
+    EXPECT_GT(world.counted("client_report_failures"), 1U);
+    EXPECT_EQ(group_cursor(world).cursor, Step(0));
+    world.objects().forget_script();
+    world.pass(seconds(10));
+    EXPECT_EQ(group_cursor(world).cursor, Step(9));
+  });
+}
+
+}  // namespace
+}  // namespace batchloom::client

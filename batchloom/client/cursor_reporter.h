@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tells the store how far a group has come, on a thread of its own: a slow or failing store holds
+// up no next().
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "batchloom/base/mutex.h"
+#include "batchloom/store/live_cursor.h"
+
+namespace batchloom::client {
+
+/// Reports the newest position, and repeats a report that failed until it or a newer one gets
+/// through: a producer may wait for it. A cursor that somebody closed meanwhile is opened again,
+/// since this group is alive. Counters: client_reports, client_report_failures (the first of a
+/// series is logged). Thread-safe.
+class CursorReporter {
+ public:
+  /// The group's cursor is open and stands at `opened_at`. `stream` outlives it.
+  CursorReporter(const store::Stream& stream, std::string group, store::Step opened_at);
+  /// stop().
+  ~CursorReporter();
+  CursorReporter(const CursorReporter&) = delete;
+  CursorReporter& operator=(const CursorReporter&) = delete;
+
+  /// The group is at `cursor` now. Does not block.
+  void report(store::Step cursor);
+
+  /// No further reports; waits for the thread's end, with a report under way. Idempotent.
+  void stop();
+
+ private:
+  void report_loop(const CallOptions& call);
+  Status wait_for_news(const CallOptions& call);
+  Status repeat_report(const CallOptions& call);
+  Status report_now(const CallOptions& call);
+  store::Step wanted() const;
+
+  const store::Stream& stream_;
+  const std::string group_;
+  Counter& reports_;
+  Counter& failures_;
+  const std::unique_ptr<Event> moved_;
+
+  mutable Mutex mutex_;
+  store::Step cursor_ BL_GUARDED_BY(mutex_);
+  store::Step reported_ BL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<Task> reporter_;  // Last: it uses all of the above.
+};
+
+}  // namespace batchloom::client

@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/client/prefetcher.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "batchloom/base/sim_runtime.h"
+#include "batchloom/client/client_world_testing.h"
+#include "batchloom/store/stream_events.h"
+
+namespace batchloom::client {
+namespace {
+
+using objstore::Operation;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using store::Answer;
+
+constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30;
+
+/// A prefetcher of rank 0 on its world's stream.
+class Reading {
+ public:
+  explicit Reading(ClientWorld& world, std::uint64_t budget_bytes = kPlenty, Step start = Step(0),
+                   FetchOptions options = {})
+      : fetcher_(world.feed(), std::move(options)),
+        prefetcher_(world.feed(), fetcher_, budget_bytes, start) {}
+
+  Prefetcher& operator*() { return prefetcher_; }
+  Prefetcher* operator->() { return &prefetcher_; }
+
+  /// Expects the step of this number next, on time.
+  void expect_step(std::uint64_t number, const CallOptions& call = {}) {
+    const Result<StepPtr> step = prefetcher_.next(call);
+    ASSERT_TRUE(step.is_ok()) << step.status().to_string();
+    ASSERT_NE(*step, nullptr) << "the end, where step " << number << " should be";
+    EXPECT_EQ((*step)->step, Step(number));
+  }
+  void expect_end() {
+    const Result<StepPtr> step = prefetcher_.next({});
+    ASSERT_TRUE(step.is_ok()) << step.status().to_string();
+    EXPECT_EQ(*step, nullptr);
+  }
+
+ private:
+  StepFetcher fetcher_;
+  Prefetcher prefetcher_;
+};
+
+/// Bytes of rank 0's runs of an object.
+std::uint64_t run_bytes(ClientWorld& world, Step step) {
+  StepFetcher fetcher(world.feed(), {});
+  return must(fetcher.prepare(must(world.feed().refresh({}))->head, step, {})).size_bytes;
+}
+
+std::uint64_t largest_run_bytes(ClientWorld& world) {
+  std::uint64_t most = 0;
+  for (Step step; step < world.newest()->head.next_step; ++step) {
+    most = std::max(most, run_bytes(world, step));
+  }
+  return most;
+}
+
+TEST(Prefetcher, HandsOutStepsInOrder) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(4);
+    world.producer().append_small(2, 3);
+    Reading reading(world);
+    for (std::uint64_t number = 0; number < 10; ++number) {
+      const StepPtr step = must(reading->next({}));
+      EXPECT_EQ(step->step, Step(number));
+      EXPECT_EQ(step->plan_digest, world.step(number).plan.digest);
+    }
+    EXPECT_EQ(world.data_gets(), 6U);
+    EXPECT_EQ(reading->held_bytes(), 0U);
+  });
+}
+
+TEST(Prefetcher, ReadsAheadWithoutBeingAsked) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(6);
+    Reading reading(world);
+    world.pass(seconds(10));
+    EXPECT_EQ(world.data_gets(), 6U);
+    EXPECT_GT(reading->held_bytes(), 0U);
+    for (std::uint64_t number = 0; number < 6; ++number) reading.expect_step(number);
+    EXPECT_EQ(world.counted("client_stalls"), 0U);
+  });
+}
+
+TEST(Prefetcher, NeverHoldsMoreThanItsBudget) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(12);
+    const std::uint64_t largest = largest_run_bytes(world);
+    for (const std::uint64_t budget : {largest, 2 * largest, 3 * largest + 7}) {
+      std::uint64_t most = 0;
+      Reading reading(world, budget);
+      for (std::uint64_t number = 0; number < 12; ++number) {
+        world.pass(milliseconds(5));
+        most = std::max(most, reading->held_bytes());
+        reading.expect_step(number);
+        most = std::max(most, reading->held_bytes());
+      }
+      EXPECT_LE(most, budget);
+      EXPECT_GE(most, budget / 4) << "and makes use of it";
+    }
+  });
+}
+
+TEST(Prefetcher, WithoutABudgetReadsWhatIsWaitedFor) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(5);
+    Reading reading(world, 0);
+    for (std::uint64_t number = 0; number < 5; ++number) {
+      world.pass(seconds(1));
+      EXPECT_EQ(world.data_gets(), number);
+      EXPECT_EQ(reading->held_bytes(), 0U);
+      reading.expect_step(number);
+    }
+  });
+}
+
+TEST(Prefetcher, HoldsAPackUntilItsLastStepIsHandedOut) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2, 3);
+    const std::uint64_t pack = run_bytes(world, Step(0));
+    Reading reading(world, pack);
+    world.pass(seconds(1));
+    EXPECT_EQ(reading->held_bytes(), pack);
+    reading.expect_step(0);
+    reading.expect_step(1);
+    world.pass(seconds(1));
+    EXPECT_EQ(reading->held_bytes(), pack) << "its buffer is one";
+    EXPECT_EQ(world.data_gets(), 1U);
+    for (std::uint64_t number = 2; number < 6; ++number) reading.expect_step(number);
+    EXPECT_EQ(world.data_gets(), 2U);
+  });
+}
+
+TEST(Prefetcher, PollsOnlyWhileThereIsRoom) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(3);
+    Reading reading(world, run_bytes(world, Step(0)) + 1);
+    world.pass(seconds(1));
+    const std::uint64_t polls = world.counted("client_polls");
+    world.pass(seconds(60));
+    EXPECT_EQ(world.counted("client_polls"), polls) << "two steps are visible and find no room";
+    for (std::uint64_t number = 0; number < 3; ++number) reading.expect_step(number);
+    world.pass(seconds(60));
+    EXPECT_GT(world.counted("client_polls"), polls + 5);
+  });
+}
+
+TEST(Prefetcher, DoesNotPollForWhatWouldFindNoRoom) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    Reading reading(world, run_bytes(world, Step(0)));
+    world.pass(seconds(1));
+    const std::uint64_t polls = world.counted("client_polls");
+    world.pass(seconds(60));
+    EXPECT_EQ(world.counted("client_polls"), polls);
+    reading.expect_step(0);
+    world.pass(seconds(60));
+    EXPECT_GT(world.counted("client_polls"), polls + 5);
+  });
+}
+
+TEST(Prefetcher, WaitsForCommits) {
+  on_any_schedule([](ClientWorld& world) {
+    const auto producer = world.start("producer", [&](const std::stop_token&) {
+      for (int i = 0; i < 4; ++i) {
+        world.pass(milliseconds(700));
+        world.producer().append_small(1);
+      }
+    });
+    Reading reading(world);
+    for (std::uint64_t number = 0; number < 4; ++number) reading.expect_step(number);
+    producer->join();
+  });
+}
+
+TEST(Prefetcher, AnAnswerThatIsLateComesWithTheNextCall) {
+  on_any_schedule([](ClientWorld& world) {
+    Reading reading(world);
+    world.pass(seconds(1));
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(is_error(reading->next(world.within(seconds(3))).status(),
+                           ErrorKind::kUnavailable,
+                           {"step 0 is not committed yet", "m/00000000000000000002"}));
+    }
+    std::stop_source stop;
+    stop.request_stop();
+    EXPECT_TRUE(reading->next({.stop = stop.get_token()}).is(ErrorKind::kCancelled));
+    world.producer().append_small(1);
+    reading.expect_step(0);
+  });
+}
+
+TEST(Prefetcher, AStopEndsAWait) {
+  on_any_schedule([](ClientWorld& world) {
+    Reading reading(world);
+    const auto waiter = world.start("trainer", [&](const std::stop_token& stop) {
+      EXPECT_TRUE(reading->next({.stop = stop}).is(ErrorKind::kCancelled));
+    });
+    world.pass(milliseconds(10));
+    waiter->request_stop();
+    waiter->join();
+    world.producer().append_small(1);
+    reading.expect_step(0);
+  });
+}
+
+TEST(Prefetcher, OutagesAreWaitedOut) {
+  const QuietLog quiet;
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2);
+    for (const char* prefix : {"m/", "d/", "gc/"}) {
+      world.objects().next({.operation = Operation::kGet,
+                            .prefix = prefix,
+                            .answer = Answer::kUnavailable,
+                            .times = 7});
+    }
+    Reading reading(world);
+    reading.expect_step(0);
+    reading.expect_step(1);
+    EXPECT_TRUE(reading->next(world.within(seconds(60))).is(ErrorKind::kUnavailable));
+    EXPECT_TRUE(world.objects().script_is_done());
+  });
+}
+
+TEST(Prefetcher, AtTheDeadlineSaysWhatFails) {
+  const QuietLog quiet;
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    world.objects().next({.operation = Operation::kGet,
+                          .prefix = "d/",
+                          .answer = Answer::kUnavailable,
+                          .times = 1'000});
+    Reading reading(world);
+    world.pass(seconds(1));
+    EXPECT_TRUE(is_error(reading->next(world.within(seconds(20))).status(), ErrorKind::kUnavailable,
+                         {"step 0 was not read yet", "the last attempt: unavailable", "d/"}));
+    world.objects().forget_script();
+    reading.expect_step(0);
+  });
+}
+
+TEST(Prefetcher, AnErrorComesAfterWhatWasReadBeforeItAndStays) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(5);
+    world.damage(Step(2), model::HdpRank(0));
+    Reading reading(world);
+    world.pass(seconds(1));
+    reading.expect_step(0);
+    reading.expect_step(1);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_TRUE(is_error(reading->next({}).status(), ErrorKind::kCorruption, {"step 2"}));
+    }
+    const std::size_t gets = world.data_gets();
+    world.pass(seconds(10));
+    EXPECT_EQ(world.data_gets(), gets) << "nothing is read behind it";
+    reading->seek(Step(2));
+    EXPECT_TRUE(is_error(reading->next({}).status(), ErrorKind::kCorruption, {"step 2"}));
+    reading->seek(Step(3));
+    reading.expect_step(3);
+    reading.expect_step(4);
+    reading->seek(Step(0));
+    reading.expect_step(0);
+  });
+}
+
+TEST(Prefetcher, PassesOverSkippedSteps) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(3, 2);
+    Reading reading(world, kPlenty, Step(0),
+                    {.skipped = {Step(0), Step(3), Step(4), Step(5), Step(6)}});
+    reading.expect_step(1);
+    reading.expect_step(2);
+    world.producer().append_small(1, 2);
+    reading.expect_step(7);
+  });
+}
+
+TEST(Prefetcher, SeeksAnywhereAtAnyTime) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(8);
+    Reading reading(world, 2 * largest_run_bytes(world));
+    for (const std::uint64_t to : {5U, 1U, 1U, 7U, 0U, 3U}) {
+      reading->seek(Step(to));
+      if (to % 2 == 1) world.pass(Duration(to * 7));
+      EXPECT_LE(reading->held_bytes(), 2 * largest_run_bytes(world));
+      for (std::uint64_t number = to; number < std::min<std::uint64_t>(8, to + 2); ++number) {
+        reading.expect_step(number);
+      }
+    }
+  });
+}
+
+TEST(Prefetcher, WhatASeekOvertookIsDropped) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(4);
+    world.damage(Step(2), model::HdpRank(0));
+    std::optional<Reading> reading;
+    for (const std::uint64_t from : {0U, 2U}) {  // A step that comes, and one that does not.
+      world.objects().next({.operation = Operation::kGet, .prefix = "d/", .after = [&] {
+                              (*reading)->seek(Step(3));
+                            }});
+      reading.emplace(world, kPlenty, Step(from));
+      world.pass(seconds(1));
+      EXPECT_TRUE(world.objects().script_is_done());
+      reading->expect_step(3);
+      EXPECT_EQ((*reading)->held_bytes(), 0U);
+    }
+  });
+}
+
+TEST(Prefetcher, EveryCallLooksAnewAtTheEnd) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    Reading reading(world);
+    reading.expect_step(0);
+    for (int i = 0; i < 3; ++i) {
+      const std::uint64_t polls = world.counted("client_polls");
+      world.pass(seconds(30));
+      EXPECT_LE(world.counted("client_polls"), polls + 1) << "nobody asked";
+      reading.expect_end();
+    }
+    ASSERT_TRUE(store::reopen_stream(world.other(), {}).is_ok());
+    EXPECT_TRUE(reading->next(world.within(seconds(5))).is(ErrorKind::kUnavailable));
+    world.producer().append_small(1);
+    reading.expect_step(1);
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    reading.expect_end();
+    reading->seek(Step(1));
+    reading.expect_step(1);
+    reading.expect_end();
+  });
+}
+
+TEST(Prefetcher, AnEndSeenByOthersIsLookedUpAnew) {
+  on_any_schedule([](ClientWorld& world) {
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    static_cast<void>(must(world.feed().refresh({})));
+    Reading reading(world);
+    world.pass(seconds(1));
+    ASSERT_TRUE(store::reopen_stream(world.other(), {}).is_ok());
+    world.producer().append_small(1);
+    reading.expect_step(0);
+  });
+}
+
+TEST(Prefetcher, AStallIsAWaitForWhatIsCommitted) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2);
+    static_cast<void>(must(world.feed().refresh({})));
+    Reading reading(world, 0);
+    reading.expect_step(0);
+    EXPECT_EQ(world.counted("client_stalls"), 1U);
+    const std::uint64_t ns = world.counted("client_stall_ns");
+    EXPECT_GT(ns, 0U);
+    reading.expect_step(1);
+    EXPECT_EQ(world.counted("client_stalls"), 2U);
+    EXPECT_GT(world.counted("client_stall_ns"), ns);
+    EXPECT_TRUE(reading->next(world.within(seconds(9))).is(ErrorKind::kUnavailable));
+    EXPECT_EQ(world.counted("client_stalls"), 2U) << "nothing was committed";
+  });
+}
+
+TEST(Prefetcher, StopsInTheMiddleOfAnything) {
+  on_any_schedule([](ClientWorld& world) {
+    for (std::uint64_t nanoseconds = 0; nanoseconds < 24; nanoseconds += 3) {
+      world.producer().append_small(1);
+      Reading reading(world);
+      world.pass(Duration(1 + nanoseconds));
+      if (nanoseconds % 2 == 0) continue;
+      reading->stop();
+      EXPECT_TRUE(reading->next({}).is(ErrorKind::kCancelled));
+      reading->seek(Step(0));
+      reading->stop();
+    }
+  });
+}
+
+TEST(Prefetcher, ACrashEndsItsThread) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(4);
+    Reading reading(world);
+    world.pass(Duration(world.runtime().random() % 30));
+    static_cast<SimProcess&>(world.runtime()).crash();
+    EXPECT_TRUE(reading->next({}).is(ErrorKind::kCancelled));
+  });
+}
+
+}  // namespace
+}  // namespace batchloom::client

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/store/batch_parts.h"
+
+#include <utility>
+
+namespace batchloom::store {
+
+void PartList::borrow(ByteSpan bytes) {
+  if (bytes.empty()) return;
+  size_bytes_ += bytes.size();
+  if (!parts_.empty() && parts_.back().borrowed != nullptr &&
+      parts_.back().borrowed + parts_.back().size == bytes.data()) {
+    parts_.back().size += bytes.size();
+  } else {
+    parts_.push_back({.borrowed = bytes.data(), .place = 0, .size = bytes.size()});
+  }
+}
+
+void PartList::own(ByteSpan bytes) {
+  extend_own(bytes.size());
+  own_.insert(own_.end(), bytes.begin(), bytes.end());
+}
+
+void PartList::pad() {
+  const std::size_t zeros = column_aligned(size_bytes_) - size_bytes_;
+  extend_own(zeros);
+  own_.resize(own_.size() + zeros);
+}
+
+void PartList::append(const PartList& list) {
+  for (const Part& part : list.parts_) {
+    if (part.borrowed != nullptr) {
+      borrow({part.borrowed, part.size});
+    } else {
+      own(ByteSpan(list.own_).subspan(part.place, part.size));
+    }
+  }
+}
+
+Bytes PartList::finish(std::vector<ByteSpan>& parts) && {
+  parts.reserve(parts.size() + parts_.size());
+  for (const Part& part : parts_) {
+    parts.push_back(part.borrowed != nullptr ? ByteSpan(part.borrowed, part.size)
+                                             : ByteSpan(own_).subspan(part.place, part.size));
+  }
+  return std::move(own_);
+}
+
+void PartList::extend_own(std::size_t size) {
+  if (size == 0) return;
+  size_bytes_ += size;
+  if (!parts_.empty() && parts_.back().borrowed == nullptr) {
+    parts_.back().size += size;
+  } else {
+    parts_.push_back({.borrowed = nullptr, .place = own_.size(), .size = size});
+  }
+}
+
+}  // namespace batchloom::store

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "batchloom/base/bytes.h"
+#include "batchloom/store/batch_layout.h"
+
+namespace batchloom::store {
+
+/// A stretch of an object in the making, of which some bytes are borrowed. Its own lie in one
+/// buffer, so that neighbours become one part. One thread at a time.
+class PartList {
+ public:
+  std::uint64_t size_bytes() const { return size_bytes_; }
+
+  /// Stretches of one buffer that follow each other become one part, too.
+  void borrow(ByteSpan bytes);
+  /// Copies.
+  void own(ByteSpan bytes);
+  /// Zeros up to where a column may begin, if the list began where one may.
+  void pad();
+  /// Copies what `list` owns, and borrows what it borrows.
+  void append(const PartList& list);
+
+  /// Adds the list's parts to `parts`, and returns the buffer that they point to besides what was
+  /// borrowed. It may be moved.
+  [[nodiscard]] Bytes finish(std::vector<ByteSpan>& parts) &&;
+
+ private:
+  struct Part {
+    const std::byte* borrowed = nullptr;
+    std::size_t place = 0;  // In own_, where nothing is borrowed.
+    std::size_t size = 0;
+  };
+
+  void extend_own(std::size_t size);
+
+  std::vector<Part> parts_;
+  Bytes own_;
+  std::uint64_t size_bytes_ = 0;
+};
+
+}  // namespace batchloom::store

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/store/batch_range.h"
+
+#include <fmt/format.h>
+
+namespace batchloom::store {
+namespace {
+
+// Far beyond any store, and far from where sums of offsets would overflow.
+constexpr std::uint64_t kBatchMaxBytes = std::uint64_t{1} << 60;
+
+Status wrong_size(const BatchContext& object, std::uint64_t actual) {
+  return corrupt_batch(
+      object.key, actual,
+      fmt::format("the object has {} bytes, its entry says {}", actual, object.size_bytes));
+}
+
+// A store refuses ranges beyond the end, which tells of a truncated object, and requests without
+// permission, which do not.
+Status explain_refusal(const Stream& stream, const BatchContext& object, const Status& refusal,
+                       const CallOptions& call) {
+  const auto info = stream.objects().head(object.key, call);
+  if (!info.is_ok() || !*info || (*info)->size_bytes == object.size_bytes) return refusal;
+  return wrong_size(object, (*info)->size_bytes);
+}
+
+}  // namespace
+
+Result<BatchContext> describe_object(const Stream& stream, const Entry& entry,
+                                     std::string_view key) {
+  const std::uint64_t runs = std::uint64_t{entry.ranks} * entry.steps;
+  if (runs == 0 || runs > kRunsMax || entry.size_bytes > kBatchMaxBytes) {
+    return Status::corruption(fmt::format(
+        "{}: its entry says {} ranks, {} steps and {} bytes: no batch object is like that", key,
+        entry.ranks, entry.steps, entry.size_bytes));
+  }
+  return BatchContext{.key = key,
+                      .identity = {.stream = stream.uuid(),
+                                   .producer = entry.producer,
+                                   .term = entry.term,
+                                   .seq = entry.seq},
+                      .steps = entry.steps,
+                      .ranks = entry.ranks,
+                      .size_bytes = entry.size_bytes};
+}
+
+Result<std::shared_ptr<const Bytes>> get_range(const Stream& stream, const BatchContext& object,
+                                               Slice range, const CallOptions& call) {
+  auto data = stream.objects().get(
+      object.key, {.offset = range.offset_bytes, .length = range.size_bytes}, call);
+  if (data.is(ErrorKind::kInvalid)) return explain_refusal(stream, object, data.status(), call);
+  if (!data.is_ok()) return data.status();
+  if (!*data) {
+    return Status::corruption(fmt::format(
+        "{}: missing, though the manifest refers to it; see `batchloom store verify`", object.key));
+  }
+  objstore::ObjectData& reply = **data;
+  if (reply.object_size_bytes != object.size_bytes) {
+    return wrong_size(object, reply.object_size_bytes);
+  }
+  if (reply.bytes.size() != range.size_bytes) {
+    return corrupt_batch(object.key, range.offset_bytes + reply.bytes.size(),
+                         fmt::format("a request for {} bytes from byte {} was answered with {}",
+                                     range.size_bytes, range.offset_bytes, reply.bytes.size()));
+  }
+  return std::make_shared<const Bytes>(std::move(reply.bytes));
+}
+
+}  // namespace batchloom::store

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a slot without a writer may do to a head, and what it may not.
+#include "batchloom/store/edit_transition.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "batchloom/store/event_proposal.h"
+#include "batchloom/store/head_transition.h"
+#include "batchloom/store/store_testing.h"
+#include "batchloom/store/trim.h"
+
+namespace batchloom::store {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Slot 9: steps 7 to 15 in three segments and two packs, about to be trimmed to step 20; it has
+// ended, has topologies from 2 and from 12, and steps 8 and 13 are skipped.
+Head before() {
+  return small_head();
+}
+
+Head nobodys(std::optional<Head> head) {
+  head->writer = {};
+  head->txid = {.high = 3, .low = 4};
+  head->previous_crc = 99;
+  return *std::move(head);
+}
+
+Head skip() {
+  return nobodys(propose_skip(before(), Step(9), {}).value());
+}
+Head set_topology() {
+  return nobodys(propose_topology(before(), model::Topology::parse("cp=8").value(), {}).value());
+}
+Head reopen() {
+  return nobodys(propose_reopen(before()));
+}
+Head announce() {
+  return nobodys(propose_trim_intent(before(), Step(9)));
+}
+Head withdraw() {
+  return nobodys(withdraw_trim_intent(before()));
+}
+Head trim() {
+  return nobodys(complete_trim(before(), Step(12), {}));
+}
+
+TEST(EditTransition, AcceptsWhatEventsAndTrimsDo) {
+  for (const auto& edited : {skip(), set_topology(), reopen(), announce(), withdraw(), trim()}) {
+    EXPECT_THAT(transition_problems(before(), edited), IsEmpty());
+  }
+  Head open = before();
+  open.ended = false;
+  EXPECT_THAT(transition_problems(open, nobodys(propose_end(open))), IsEmpty());
+  open.trim_intent.reset();
+  EXPECT_THAT(transition_problems(open, nobodys(propose_trim_intent(open, Step(9)))), IsEmpty());
+}
+
+TEST(EditTransition, AcceptsATrimToAnyStepThatWasAnnounced) {
+  for (std::uint64_t step = 0; step < 25; ++step) {
+    const Head trimmed = nobodys(complete_trim(before(), Step(step), {}));
+    EXPECT_THAT(transition_problems(before(), trimmed), IsEmpty()) << step;
+  }
+}
+
+TEST(EditTransition, AcceptsATopologyThatHeldBefore) {
+  Head twice = before();
+  twice.topologies.push_back({Step(16), 8, "cp=8"});
+  const auto topology = model::Topology::parse(before().topologies[1].axes).value();
+  const Head back = nobodys(propose_topology(twice, topology, {}).value());
+  EXPECT_EQ(back.topologies, before().topologies);
+  EXPECT_THAT(transition_problems(twice, back), IsEmpty());
+}
+
+/// An edit that breaks one rule, and all that is said about it.
+struct BadEdit {
+  const char* name;
+  Head (*good)();
+  std::function<void(Head&)> breaks;
+  const char* reason;
+};
+
+class EditTransitionRefuses : public testing::TestWithParam<BadEdit> {};
+
+TEST_P(EditTransitionRefuses, AndSaysWhy) {
+  Head after = GetParam().good();
+  GetParam().breaks(after);
+  EXPECT_THAT(transition_problems(before(), after), ElementsAre(HasSubstr(GetParam().reason)));
+}
+
+Head nothing() {
+  return nobodys(successor(before()));
+}
+
+const BadEdit kBadEdits[] = {
+    {"Nothing", nothing, [](Head&) {}, "neither an event nor a trim"},
+    {"ACommit", nothing,
+     [](Head& h) {
+       ++h.next_step;
+       ++h.tail.back().steps;
+     },
+     "neither an event nor a trim"},
+    {"ARow", nothing, [](Head& h) { ++h.producers[0].next_seq; }, "neither an event nor a trim"},
+    {"FirstStepAlone", nothing, [](Head& h) { h.first_step = Step(8); },
+     "first step moves from 7 to 8, but no trim ends here"},
+    {"TwoSkips", skip, [](Head& h) { h.skipped.push_back(Step(15)); },
+     "2 more steps are skipped; an event skips one"},
+    {"SkipTakenBack", nothing, [](Head& h) { h.skipped.pop_back(); }, "0 more steps are skipped"},
+    {"SkipInPlaceOfAnother", nothing, [](Head& h) { h.skipped[1] = Step(14); },
+     "skips step 14, but what is skipped is not what that makes of slot 9's"},
+    {"SkipOutside", nothing, [](Head& h) { h.skipped.push_back(Step(16)); },
+     "step 16 cannot be skipped"},
+    {"SkipAndReopen", skip, [](Head& h) { h.ended = false; },
+     "skips step 9, but the end is not what that makes"},
+    {"SkipAndTail", skip, [](Head& h) { ++h.tail[0].size_bytes; },
+     "skips step 9, but the tail is not what that makes"},
+    {"TopologiesGone", set_topology, [](Head& h) { h.topologies.clear(); },
+     "the topologies are gone"},
+    {"TopologyLost", set_topology, [](Head& h) { h.topologies.erase(h.topologies.begin()); },
+     "sets the topology 'cp=8', but the topologies are not what that makes"},
+    {"TopologyAtAnotherStep", set_topology, [](Head& h) { h.topologies[2].from_step = Step(15); },
+     "sets the topology 'cp=8', but the topologies are not what that makes"},
+    {"TopologyOfOtherRanks", set_topology, [](Head& h) { h.topologies[2].ranks = 7; },
+     "sets the topology 'cp=8', but the topologies are not what that makes"},
+    {"OldTopologyChanged", nothing, [](Head& h) { h.topologies[0] = {Step(2), 3, "dp=3"}; },
+     "sets the topology 'pp=3 dp=1 cp=2 tp=4', although that was so already"},
+    {"TopologyOfNoAxes", set_topology, [](Head& h) { h.topologies[2].axes = "x"; }, "'x'"},
+    {"ReopenAndSegments", reopen, [](Head& h) { ++h.segments[0][0].crc; },
+     "reopens the stream, but the segments are not what that makes"},
+    {"ReopenAndRow", reopen, [](Head& h) { h.producers.pop_back(); },
+     "reopens the stream, but the rows of producers are not"},
+    {"ReopenAndStep", reopen, [](Head& h) { ++h.next_step; },
+     "reopens the stream, but the next step is not"},
+    {"IntentOfAnotherSlot", announce, [](Head& h) { h.trim_intent->slot = Slot(9); },
+     "announces a trim to step 9, but the trim intent is not"},
+    {"AnnounceAndTrim", announce, [](Head& h) { h.first_step = Step(8); },
+     "announces a trim to step 9, but the first step is not"},
+    {"TrimBeyondTheIntent", trim, [](Head& h) { h.first_step = Step(21); },
+     "first step moves from 7 to 21, but only a trim to 20 was announced"},
+    {"TrimGoesBack", trim,
+     [](Head& h) {
+       h = nobodys(complete_trim(before(), Step(6), {}));
+       h.first_step = Step(6);
+     },
+     "trims to step 6, but the first step is not"},
+    {"TrimKeepsTail", trim, [](Head& h) { h.tail = before().tail; },
+     "trims to step 12, but the tail is not"},
+    {"TrimKeepsSegments", trim, [](Head& h) { h.segments = before().segments; },
+     "trims to step 12, but the segments are not"},
+    {"TrimKeepsTopology", trim, [](Head& h) { h.topologies = before().topologies; },
+     "trims to step 12, but the topologies are not"},
+    {"TrimKeepsSkip", trim, [](Head& h) { h.skipped = before().skipped; },
+     "trims to step 12, but what is skipped is not"},
+    {"TrimLosesTooMuch", trim, [](Head& h) { h.tail.clear(); },
+     "trims to step 12, but the tail is not"},
+};
+
+INSTANTIATE_TEST_SUITE_P(BadEdits, EditTransitionRefuses, testing::ValuesIn(kBadEdits),
+                         [](const auto& edit) { return std::string(edit.param.name); });
+
+TEST(EditTransition, NamesEveryPartThatDiffers) {
+  Head after = skip();
+  after.ended = false;
+  after.producers.clear();
+  EXPECT_THAT(transition_problems(before(), after),
+              ElementsAre(HasSubstr("the end"), HasSubstr("the rows of producers")));
+}
+
+}  // namespace
+}  // namespace batchloom::store

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// How options fill in the structs of args.h: what several files of definitions share.
+#pragma once
+
+#include <string>
+
+#include "cli/args.h"
+#include "cli/command_line.h"
+
+namespace batchloom::cli {
+
+/// An option that takes the name of a producer, group or pin: `what`, for messages.
+void define_name(Options& options, const std::string& option, const std::string& type,
+                 const std::string& what, const std::string& help, std::string& name);
+
+/// URL, --fsync and --json, as all commands on a stream have them.
+void define_stream(Options& options, StreamArgs& stream);
+
+// In args_batches.cc.
+void define_produce(Options& options, Produce& produce);
+void define_consume(Options& options, Consume& consume);
+void define_sim_batches(Options& options, SimBatches& batches);
+
+}  // namespace batchloom::cli

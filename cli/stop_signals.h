@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <stop_token>
+
+#include "batchloom/base/runtime.h"
+#include "batchloom/objstore/posix_fd.h"
+
+namespace batchloom::cli {
+
+/// SIGINT and SIGTERM as a stop token, for commands that end in good order. The second signal ends
+/// the process at once: nothing that was committed is lost by that. Made before any thread is
+/// spawned, since threads inherit which signals they do not take; at most one at a time.
+class StopSignals {
+ public:
+  explicit StopSignals(Runtime& runtime);
+  /// Signals do again what they did before.
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  /// Triggered by the first signal.
+  std::stop_token token() const { return source_.get_token(); }
+  bool came() const { return source_.stop_requested(); }
+
+ private:
+  void wait_for_signals();
+
+  std::stop_source source_;
+  const objstore::Fd signals_;
+  const objstore::Fd end_;  // Readable once this object goes.
+  std::unique_ptr<Task> waiter_;
+};
+
+}  // namespace batchloom::cli
