@@ -45,9 +45,11 @@ class Production {
         queue_(stream.runtime(), args.uploaders),
         produced_{.next_step = next_step},
         appender_(stream.runtime(), session,
-                  {.on_commit = [this](auto committed, const store::CommitReceipt& receipt) {
-                    note_commit(committed, receipt);
-                  }}) {}
+                  {.on_commit =
+                       [this](auto committed, const store::CommitReceipt& receipt) {
+                         note_commit(committed, receipt);
+                       },
+                   .on_failure = [this](const Status& error) { fail(error); }}) {}
 
   /// Ok: everything up to the end, or to where `stop` came between, is committed.
   Status run(const std::stop_token& stop);

@@ -164,7 +164,6 @@ def test_a_producer_waits_for_a_consumer(tmp_path: Path, start: Start) -> None:
     producer = start(*words, "--steps=20", "--lead=4", "--end")
     assert producer.stderr and producer.stdout
     assert f"waiting for a consumer of {stream}" in wait_for(producer.stderr, "waiting")
-    assert succeed_json("store", "show", stream)["next_step"] == 4
     lines, result = consume(stream, 1, "--group=job", "--report", "--report-every=1")
     assert producer.wait(60) == DONE
     assert json.loads(producer.stdout.read())["steps"] == 20
@@ -179,10 +178,11 @@ def test_a_fenced_producer_says_so(tmp_path: Path, start: Start) -> None:
     producer = start(*words, "--steps=20", "--lead=4")
     assert producer.stderr and producer.stdout
     wait_for(producer.stderr, "waiting for a consumer")
-    assert succeed_json("store", "fence", stream, "--producer=main", FAST)["next_seq"] == 2
-    consume(stream, 0, "--group=job", "--report", "--report-every=1", "--steps=4")
+    succeed_json("store", "fence", stream, "--producer=main", FAST)
+    # It goes on once somebody reads, and then finds out. One more step than there are: a consumer
+    # that is done closes its cursor, perhaps before the producer has looked at it.
+    start("consume", stream, "--rank=0", "--group=job", "--report", "--report-every=1", "--steps=5")
     assert producer.wait(60) == FAILED
-    assert json.loads(producer.stdout.read())["steps"] == 4
     assert "fenced: " in producer.stderr.read()
 
 

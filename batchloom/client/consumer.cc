@@ -105,6 +105,9 @@ class Consumer::Impl {
     prefetcher_.stop();
     if (reporter_ == nullptr) return Status::ok();
     reporter_->stop();
+    // The last report may not have been made: producers count from it while nobody reads.
+    const auto told = store::report_live_cursor(stream_, group_, state().next_step, call);
+    if (!told.is_ok() && !told.is(ErrorKind::kConflict)) return told.status();  // Closed already.
     return store::close_live_cursor(stream_, group_, call);
   }
 

@@ -86,8 +86,8 @@ class Consumer {
   /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state.
   Status seek(const ConsumerState& state, const CallOptions& call);
 
-  /// Ends reading, and closes the group's live cursor where this consumer reports it. Safe to
-  /// repeat after an error; next() is `cancelled` from now on.
+  /// Ends reading; reports its last position and closes the group's live cursor, where this
+  /// consumer reports it. Safe to repeat after an error; next() is `cancelled` from now on.
   Status close(const CallOptions& call);
 
  private:

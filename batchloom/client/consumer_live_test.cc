@@ -53,6 +53,9 @@ void read_while_written(ClientWorld& world, std::uint32_t objects) {
   }
   produce(world, objects);
   for (const auto& trainer : trainers) trainer->join();
+  const auto cursor = must(store::read_live_cursor(world.other(), "g", {})).value();
+  EXPECT_TRUE(cursor.closed);
+  EXPECT_EQ(cursor.cursor, Step(world.producer().steps().size())) << "close() has the last word";
   for (std::size_t number = 0; number < world.producer().steps().size(); ++number) {
     std::vector<StepPtr> batches;
     for (const std::vector<StepPtr>& steps : by_rank) {

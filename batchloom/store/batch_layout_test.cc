@@ -102,6 +102,15 @@ TEST(BatchEnds, AnyBitFlippedIsCorruption) {
   }
 }
 
+TEST(BatchEnds, WhatIsNoBatchObjectIsSaidToBeNone) {
+  const auto other = [](Bytes& block) { block[3] = std::byte{'X'}; };
+  expect_error(decode_header(resealed(header(), other)), ErrorKind::kCorruption,
+               "d/key: at byte 0: no header of a batch object (the magic is missing)");
+  expect_error(decode_footer(resealed(footer(), other)), ErrorKind::kCorruption,
+               "d/key: at byte 1124: no footer of a batch object (the magic is missing)");
+  expect_error(decode_header(footer()), ErrorKind::kCorruption, "the magic is missing");
+}
+
 TEST(BatchEnds, AVersionFromTheFutureIsNoDamage) {
   const auto newer = [](Bytes& block) { store_le<std::uint16_t>(1, &block[4]); };
   expect_error(decode_header(resealed(header(), newer)), ErrorKind::kInvalid,

@@ -101,7 +101,11 @@ void OrderedAppender::commit_loop(const std::stop_token& stop) {
     }
     if (receipt.is_ok() && options_.on_commit) options_.on_commit(ready, *receipt);
     settle(ready, receipt.status());
-    if (!receipt.is_ok()) return;
+    if (receipt.is_ok()) continue;
+    if (options_.on_failure && !receipt.is(ErrorKind::kCancelled)) {
+      options_.on_failure(receipt.status());
+    }
+    return;
   }
 }
 

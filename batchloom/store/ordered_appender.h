@@ -23,6 +23,9 @@ struct OrderedAppenderOptions {
   std::uint64_t pending_bytes_max = std::uint64_t{512} << 20;
   /// Called by the committing task after each commit, with what it covered.
   std::function<void(std::span<const PendingBatch>, const CommitReceipt&)> on_commit = nullptr;
+  /// Called once by the committing task where a commit has failed for good, for those who wait for
+  /// something else than submit() and flush().
+  std::function<void(const Status&)> on_failure = nullptr;
 };
 
 /// Thread-safe. A session has one appender in its life, and outlives it: it begins at the session's

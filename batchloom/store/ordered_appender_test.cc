@@ -65,8 +65,14 @@ class Work {
     };
     return std::make_unique<OrderedAppender>(
         runtime_, *session_,
-        OrderedAppenderOptions{.pending_bytes_max = kRoomForTwo, .on_commit = note});
+        OrderedAppenderOptions{
+            .pending_bytes_max = kRoomForTwo,
+            .on_commit = note,
+            .on_failure = [this](const Status& error) { failures_.push_back(error); }});
   }
+
+  /// What on_failure was told. Precondition: no appender is left.
+  const std::vector<Status>& failures() const { return failures_; }
 
   /// The stream holds the first `count` batches, and on_commit was told of each once, in order.
   /// Precondition: no appender is left.
@@ -95,6 +101,7 @@ class Work {
   std::unique_ptr<Stream> other_;
   std::unique_ptr<ProducerSession> session_;
   std::vector<Seq> committed_;
+  std::vector<Status> failures_;
 };
 
 /// Runs `body` on a process whose threads take turns as a seed says, for many seeds. Whoever waits
@@ -254,6 +261,8 @@ TEST(OrderedAppenderSim, EverybodyHearsThatTheSessionIsFenced) {
     EXPECT_TRUE(appender->submit(batches[3], {}).is(ErrorKind::kFenced));
     appender.reset();
     work.expect_committed(0);
+    ASSERT_EQ(work.failures().size(), 1u);
+    EXPECT_TRUE(work.failures().front().is(ErrorKind::kFenced));
   });
 }
 

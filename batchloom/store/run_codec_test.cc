@@ -183,6 +183,20 @@ TEST(RunCodec, TheProducerIsAPossibleOne) {
                     "a producer's name of 1 bytes with term 0");
 }
 
+/// What no header of ours can be encoded to.
+TEST(RunCodec, FlagsAreKnown) {
+  const Bytes framed = encode_run_header(sample_header()).bytes;
+  Bytes payload(framed.begin() + kFrameBytes, framed.end());
+  const auto* piece = flatbuffers::GetRoot<fb::Run>(payload.data())->pieces()->Get(1);
+  constexpr std::size_t kFlagsAt = 48;
+  ASSERT_EQ(piece->flags(), 1U);
+  const auto* flags = reinterpret_cast<const std::byte*>(piece) + kFlagsAt;
+  payload[static_cast<std::size_t>(flags - payload.data())] = std::byte{5};
+  expect_corruption(
+      decode_run_header(kContext, encode_frame(ObjectKind::kRun, kUuid, payload)).status(),
+      "a piece with the unknown flags 5");
+}
+
 /// Whatever the payload says in a right frame: a header that encodes to itself, or an error.
 TEST(RunCodec, DamagedPayloadInARightFrame) {
   const Bytes framed = encode_run_header(sample_header()).bytes;
