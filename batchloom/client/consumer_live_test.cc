@@ -7,6 +7,7 @@
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/client/client_world_testing.h"
 #include "batchloom/client/consumer.h"
+#include "batchloom/store/live_cursor.h"
 #include "batchloom/store/stream_events.h"
 
 namespace batchloom::client {
