@@ -37,17 +37,20 @@ RC_GTEST_PROP(BatchIndexProperty, SaysWhatWasPutInAndWhereItLies, ()) {
   const Status same = compare_index(*index, batch);
   if (!same.is_ok()) RC_FAIL(same.to_string());
 
+  std::uint64_t payload_bytes = 0;
   RC_ASSERT(index->pieces.size() == batch.steps.size());
   for (std::size_t position = 0; position < batch.steps.size(); ++position) {
     RC_ASSERT(index->pieces[position].size() == batch.steps[position].plan.pieces.size());
     for (const IndexedPiece& piece : index->pieces[position]) {
       std::uint32_t crc = 0;
       piece.slices.for_each([&](const Slice& slice) {
+        payload_bytes += slice.size_bytes;
         crc = crc32c(ByteSpan(object).subspan(slice.offset_bytes, slice.size_bytes), crc);
       });
       RC_ASSERT(crc == piece.crc);
     }
   }
+  RC_ASSERT(payload_bytes == built.payload_bytes);
 }
 
 /// Two steps of small_plan() for 4 ranks as a writer that is not ours may describe them.
@@ -229,6 +232,25 @@ TEST_F(BatchIndexTest, TensorsAreOwnedByPieces) {
   expect_corruption("a tensor of token 99");
 }
 
+/// What no origins of ours can be encoded to.
+TEST_F(BatchIndexTest, PatchesAreOwnedBySamples) {
+  steps_[0].origins[3].image_patches = {4, 5};
+  const Bytes framed = encode_batch_index(rows_);
+  const auto with_patches = [&](std::uint32_t patches) {
+    Bytes payload(framed.begin() + kFrameBytes, framed.end());
+    const auto* origin =
+        flatbuffers::GetRoot<fb::Index>(payload.data())->steps()->Get(0)->origins()->Get(3);
+    EXPECT_EQ(origin->patches(), 2U);
+    constexpr std::ptrdiff_t kPatchesAt = 20;
+    const auto place = reinterpret_cast<const std::byte*>(origin) - payload.data() + kPatchesAt;
+    store_le(patches, &payload[static_cast<std::size_t>(place)]);
+    return decode(encode_frame(ObjectKind::kBatchIndex, test_uuid(1), payload));
+  };
+  EXPECT_TRUE(with_patches(2).is_ok());
+  expect_corruption(with_patches(1), "patches that belong to no sample");
+  expect_corruption(with_patches(3), "with 3 patches; 2 are left");
+}
+
 TEST_F(BatchIndexTest, LabelIntervalsFitTheirPiece) {
   rows_.steps[1].pieces[0].label_intervals = 1;
   expect_corruption("with 1 label intervals; at most 0 are possible");
@@ -255,6 +277,43 @@ TEST_F(BatchIndexTest, RunsEndWhereTheIndexBegins) {
   expect_corruption("the runs end at byte");
   runs_end_ -= 128;
   expect_corruption("before byte " + std::to_string(runs_end_));
+}
+
+/// Then nothing behind the run tells where it must end.
+TEST(BatchIndexOfIdleRanks, RunsEndBeforeTheIndex) {
+  model::StepPlan plan = packed_plan({.samples = 1, .tokens = 100});
+  plan.topology = model::Topology::create({{model::Axis::kDp, 2}}).value();
+  plan.ranks = {{0, 1}, {1, 1}};
+  plan.digest = model::plan_digest(plan);
+  const TestStep step = make_step(std::move(plan), TokenWidth::k16, 1);
+  const BatchOrigin origin;
+  IndexStepRows rows{.plan = &step.plan,
+                     .origins = step.origins,
+                     .micro_batches = {256},
+                     .pieces = {{.all_labels = true}},
+                     .tensors = {}};
+  const Bytes bytes = encode_batch_index({.identity = test_identity(),
+                                          .token_width = TokenWidth::k16,
+                                          .origin = &origin,
+                                          .steps = {rows}});
+  const auto decode = [&](std::uint64_t runs_end) {
+    const BatchContext context{.key = "d/key",
+                               .identity = test_identity(),
+                               .steps = 1,
+                               .ranks = 2,
+                               .size_bytes = runs_end + bytes.size() + kBatchFooterBytes};
+    return decode_batch_index(context, runs_end, bytes);
+  };
+  // The columns end at 576, and 64 bytes of header follow at least.
+  EXPECT_TRUE(decode(640).is_ok()) << decode(640).status().to_string();
+  EXPECT_TRUE(decode(1024).is_ok());
+  for (const std::uint64_t runs_end : {512U, 576U}) {
+    const auto index = decode(runs_end);
+    ASSERT_TRUE(index.is(ErrorKind::kCorruption)) << runs_end;
+    EXPECT_NE(index.status().message().find("the runs at " + std::to_string(runs_end)),
+              std::string_view::npos)
+        << index.status().message();
+  }
 }
 
 /// What FlatBuffers would allow: a short object that decodes into a long one.
