@@ -6,36 +6,14 @@
 
 #include <vector>
 
+#include "cli/args_testing.h"
+
 namespace batchloom::cli {
 namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-std::variant<Command, Answer> parse(std::vector<const char*> args) {
-  args.insert(args.begin(), "batchloom");
-  return parse_args(args, "1.2.3");
-}
-
-template <class Args>
-Args parse_as(std::vector<const char*> args) {
-  const auto parsed = parse(std::move(args));
-  if (const auto* answer = std::get_if<Answer>(&parsed)) {
-    ADD_FAILURE() << answer->err << answer->out;
-    return {};
-  }
-  return std::get<Args>(std::get<Command>(parsed));
-}
-
-std::string usage_error(std::vector<const char*> args) {
-  const auto parsed = parse(std::move(args));
-  const auto* answer = std::get_if<Answer>(&parsed);
-  if (answer == nullptr) return "it was accepted";
-  EXPECT_EQ(answer->exit_code, kUsage);
-  EXPECT_THAT(answer->out, IsEmpty());
-  return answer->err;
-}
 
 TEST(Args, ReadsTheOptionsOfAllCommands) {
   const auto init = parse_as<StoreInit>({"store", "init", "./x", "--fsync=none"});

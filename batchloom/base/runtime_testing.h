@@ -28,6 +28,11 @@ inline void PrintTo(const RuntimeHost& host, std::ostream* out) {
 /// The instantiation's name generator.
 std::string host_name(const testing::TestParamInfo<RuntimeHost>& host);
 
+/// One wait that no order depends on: the baton of a simulated world is given back at least once.
+inline Status yield(Runtime& runtime) {
+  return runtime.sleep_until({.deadline = runtime.now() + std::chrono::nanoseconds(1)});
+}
+
 class RuntimeTest : public testing::TestWithParam<RuntimeHost> {
  protected:
   void run(const std::function<void(Runtime&)>& body) { GetParam().run(body); }

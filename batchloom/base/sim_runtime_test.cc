@@ -31,11 +31,6 @@ INSTANTIATE_TEST_SUITE_P(Sim, RuntimeTest,
                                          simulated(5)),
                          host_name);
 
-/// One wait that no order depends on: the baton is given back at least once.
-Status yield(Runtime& runtime) {
-  return runtime.sleep_until({.deadline = runtime.now() + nanoseconds(1)});
-}
-
 TEST(SimProcess, ACrashCancelsWaitsBegunAndNew) {
   SimWorld world(1);
   SimProcess& victim = world.add_process("victim");

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "batchloom/base/runtime_testing.h"
 #include "batchloom/base/sim_runtime.h"
 
 namespace batchloom {
@@ -20,11 +21,6 @@ using std::chrono::nanoseconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
-
-/// One wait that no order depends on: the baton is given back at least once.
-Status yield(Runtime& runtime) {
-  return runtime.sleep_until({.deadline = runtime.now() + nanoseconds(1)});
-}
 
 /// What four threads of two processes do with one seed.
 struct History {

@@ -86,7 +86,8 @@ class [[nodiscard]] Status {
 };
 
 /// A `T`, or the error that prevented it. `value()`, `*` and `->` have `ok()` as their precondition
-/// (checked).
+/// (checked). From a temporary they give the value itself, so that a loop over `f().value()` is
+/// sound; a loop over a part of it is not (C++20), and tools/tidy.py refuses it.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -99,10 +100,10 @@ class [[nodiscard]] Result {
 
   T& value() & { return checked(); }
   const T& value() const& { return const_cast<Result*>(this)->checked(); }
-  T&& value() && { return std::move(checked()); }
+  T value() && { return std::move(checked()); }
   T& operator*() & { return checked(); }
   const T& operator*() const& { return const_cast<Result*>(this)->checked(); }
-  T&& operator*() && { return std::move(checked()); }
+  T operator*() && { return std::move(checked()); }
   T* operator->() { return &checked(); }
   const T* operator->() const { return &const_cast<Result*>(this)->checked(); }
 

@@ -129,11 +129,7 @@ TEST_P(LocalProcesses, AKilledWriterLeavesWholeObjectsAndNothingElse) {
   EXPECT_TRUE(std::filesystem::is_empty(scratch_.path() + "/.tmp"));
 }
 
-std::string name_of(const testing::TestParamInfo<bool>& unnamed) {
-  return unnamed.param ? "Unnamed" : "Named";
-}
-
-INSTANTIATE_TEST_SUITE_P(TempFiles, LocalProcesses, testing::Bool(), name_of);
+INSTANTIATE_TEST_SUITE_P(TempFiles, LocalProcesses, testing::Bool(), temp_file_name);
 
 }  // namespace
 }  // namespace batchloom::objstore

@@ -12,15 +12,6 @@
 namespace batchloom::objstore {
 namespace {
 
-bool says(const Status& status, std::string_view text) {
-  return status.message().find(text) != std::string_view::npos;
-}
-
-PutOutcome outcome(const Result<PutReply>& reply) {
-  EXPECT_TRUE(reply.is_ok()) << reply.status().to_string();
-  return reply.is_ok() ? reply->outcome : PutOutcome::kUnknown;
-}
-
 class LocalStoreOnFake : public testing::Test {
  protected:
   std::unique_ptr<LocalStore> open(FsyncPolicy fsync = FsyncPolicy::kAlways) {

@@ -54,6 +54,19 @@ Result<std::optional<std::string>> get_text(ObjectStore& store, std::string_view
   return std::optional(std::string(as_text(data->bytes)));
 }
 
+bool says(const Status& status, std::string_view text) {
+  return status.message().find(text) != std::string_view::npos;
+}
+
+PutOutcome outcome(const Result<PutReply>& reply) {
+  EXPECT_TRUE(reply.is_ok()) << reply.status().to_string();
+  return reply.is_ok() ? reply->outcome : PutOutcome::kUnknown;
+}
+
+std::string temp_file_name(const testing::TestParamInfo<bool>& unnamed) {
+  return unnamed.param ? "Unnamed" : "Named";
+}
+
 Result<std::map<std::string, std::uint64_t>> list_all(ObjectStore& store, const ListQuery& query) {
   BL_ASSIGN_OR_RETURN(const auto listing, store.list(query.prefix, query.start_after, {}));
   std::map<std::string, std::uint64_t> found;

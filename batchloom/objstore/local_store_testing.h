@@ -2,6 +2,8 @@
 // What the tests of LocalStore share.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -53,6 +55,15 @@ struct ListQuery {
   std::string prefix = {};
   std::string start_after = {};
 };
+
+/// Whether the message of `status` contains `text`.
+bool says(const Status& status, std::string_view text);
+
+/// What a put() came to; a failed one fails the test.
+PutOutcome outcome(const Result<PutReply>& reply);
+
+/// Names the cases of tests that run with unnamed temporary files (true) and with named ones.
+std::string temp_file_name(const testing::TestParamInfo<bool>& unnamed);
 
 /// All pages of a listing: sizes by key. `internal` where a key is shown twice.
 Result<std::map<std::string, std::uint64_t>> list_all(ObjectStore& store,

@@ -231,11 +231,7 @@ TEST_P(PosixFileOpsTest, KeepsNoFileDescriptors) {
   EXPECT_EQ(entries("/proc/self/fd"), before);
 }
 
-std::string name_of(const testing::TestParamInfo<bool>& unnamed) {
-  return unnamed.param ? "Unnamed" : "Named";
-}
-
-INSTANTIATE_TEST_SUITE_P(TempFiles, PosixFileOpsTest, testing::Bool(), name_of);
+INSTANTIATE_TEST_SUITE_P(TempFiles, PosixFileOpsTest, testing::Bool(), temp_file_name);
 
 TEST(FileError, SaysWhatToDoNext) {
   const std::map<int, ErrorKind> kinds = {

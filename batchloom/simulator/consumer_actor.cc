@@ -15,7 +15,7 @@ using store::Pin;
 using store::Step;
 
 // One call of next() in so many has a deadline that may well pass.
-constexpr std::uint64_t kDeadlineOdds = 8;
+constexpr std::uint64_t kNextDeadlineOdds = 8;
 // One process in so many begins at an older step than any checkpoint's.
 constexpr std::uint64_t kOlderOdds = 4;
 // One step in so many is followed by a jump to a checkpoint, or to any older step.
@@ -155,7 +155,7 @@ class ConsumerActor {
 
   Status train() {
     for (;;) {
-      const auto step = consumer_->next(draw_call(runtime_, kDeadlineOdds));
+      const auto step = consumer_->next(draw_call(runtime_, kNextDeadlineOdds));
       if (step.is(ErrorKind::kUnavailable)) continue;
       if (step.is(ErrorKind::kNotFound)) {
         trimmed(judge_.tally().next);

@@ -14,7 +14,7 @@ using store::Seq;
 using store::Slot;
 
 // One commit in so many has a deadline that may well pass.
-constexpr std::uint64_t kDeadlineOdds = 4;
+constexpr std::uint64_t kCommitDeadlineOdds = 4;
 
 // A session and where it stands in its source.
 class Producer {
@@ -114,7 +114,7 @@ class Producer {
   Status commit(std::vector<PendingBatch>& batches) {
     Slot newest_before = world_.history().newest();
     for (;;) {
-      const auto receipt = session_.commit(batches, draw_call(runtime_, kDeadlineOdds));
+      const auto receipt = session_.commit(batches, draw_call(runtime_, kCommitDeadlineOdds));
       if (receipt.is_ok()) {
         world_.judge().committed(session_.producer(), session_.term(), batches, *receipt);
         return Status::ok();

@@ -21,7 +21,7 @@ using objstore::PutOutcome;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint64_t kSeeds = 60;
+constexpr std::uint64_t kClientSeeds = 60;
 
 TEST(SimClient, ACrashedClientMeetsNoFaults) {
   SimLab lab(1, Fault::kLostRequest, Operation::kGet);
@@ -50,7 +50,7 @@ TEST(SimClient, TheTraceSeesWhatIsRead) {
 
 TEST(SimClient, ALatePutOutlivesItsClientAndMeetsWhatIsThereThen) {
   std::set<std::string> seen;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
     FaultSettings first_put{.seed = seed, .script = {{{Operation::kPut, 0}, Fault::kLateApply}}};
     SimLab lab(seed, first_put);
     lab.run({[&](SimProcess& process, ObjectStore& client) {
@@ -70,7 +70,7 @@ TEST(SimClient, ALatePutOutlivesItsClientAndMeetsWhatIsThereThen) {
 TEST(SimClient, ALateUnconditionalPutComesBackOverAnotherValue) {
   for (const Fault fault : {Fault::kLateApply, Fault::kDoubleApply}) {
     std::set<std::optional<std::string>> seen;
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
       SimLab lab(seed, {.seed = seed, .script = {{{Operation::kPut, 0}, fault}}});
       lab.run({[&](SimProcess&, ObjectStore& client) {
         EXPECT_TRUE(overwrite(client, "k", "old").is_ok());
@@ -85,7 +85,7 @@ TEST(SimClient, ALateUnconditionalPutComesBackOverAnotherValue) {
 TEST(SimClient, ALateRemovalTakesWhatWasCreatedSince) {
   for (const Fault fault : {Fault::kLateApply, Fault::kDoubleApply}) {
     std::set<bool> stands;
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
       SimLab lab(seed, {.seed = seed, .script = {{{Operation::kRemove, 0}, fault}}});
       lab.run({[&](SimProcess&, ObjectStore& client) {
         static_cast<void>(remove(client, {"k"}));
@@ -106,7 +106,7 @@ TEST(SimClient, ACreateThatIsAppliedTwiceWinsOnce) {
 
 TEST(SimClient, IssueEffectAndReplyAreEventsOfTheirOwn) {
   std::set<std::string> seen;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
     SimLab lab(seed);
     bool issued = false;
     bool replied = false;
@@ -129,7 +129,7 @@ TEST(SimClient, IssueEffectAndReplyAreEventsOfTheirOwn) {
 
 TEST(SimClient, AStopOrADeadlineLeavesAnIssuedPutUnknown) {
   std::set<bool> stored_at_return;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
     SimLab lab(seed);
     std::stop_source source;
     lab.run({[&](SimProcess& process, ObjectStore& client) {
@@ -155,7 +155,7 @@ TEST(SimClient, AStopOrADeadlineLeavesAnIssuedPutUnknown) {
 
 TEST(SimClient, ACrashCancelsACallButNotItsRequest) {
   std::set<std::string> seen;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
     SimLab lab(seed);
     lab.place("old", "1");
     std::string heard = "replied";
@@ -178,7 +178,7 @@ TEST(SimClient, ACrashCancelsACallButNotItsRequest) {
 
 TEST(SimClient, AListingGoesOnWhileObjectsComeAndGo) {
   std::set<std::size_t> sizes;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+  for (std::uint64_t seed = 0; seed < kClientSeeds; ++seed) {
     SimLab lab(seed);
     std::vector<std::string> leave;
     for (int i = 0; i < 10; ++i) {

@@ -19,5 +19,6 @@ inline std::uint64_t sim_seeds() {
 struct QuietLog {
   QuietLog() { set_log_level(LogLevel::kError); }
 };
+inline const QuietLog kQuiet;
 
 }  // namespace batchloom::simulator

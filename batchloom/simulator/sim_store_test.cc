@@ -26,7 +26,7 @@ using objstore::RemoveReply;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr std::uint64_t kSeeds = 60;
+constexpr std::uint64_t kStoreSeeds = 60;
 
 /// One create of k=a under `fault`: "what the client hears, what is stored in the end".
 std::string create_under(Fault fault, std::uint64_t seed) {
@@ -67,7 +67,7 @@ std::string remove_under(Fault fault, std::uint64_t seed) {
 
 std::set<std::string> all_seeds(std::string (*one)(Fault, std::uint64_t), Fault fault) {
   std::set<std::string> seen;
-  for (std::uint64_t seed = 0; seed < kSeeds; ++seed) seen.insert(one(fault, seed));
+  for (std::uint64_t seed = 0; seed < kStoreSeeds; ++seed) seen.insert(one(fault, seed));
   return seen;
 }
 
@@ -141,7 +141,7 @@ TEST(SimStore, DistortedReadsLeaveTheObjectAsItIs) {
   const std::string text = "abcdefgh";
   for (const Fault fault : {Fault::kShortBody, Fault::kBitFlip, Fault::kWrongRange}) {
     std::uint64_t spoilt = 0;
-    for (std::uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (std::uint64_t seed = 0; seed < kStoreSeeds; ++seed) {
       SimLab lab(seed, fault, Operation::kGet);
       lab.place("k", text);
       std::string got;
@@ -165,7 +165,7 @@ TEST(SimStore, DistortedReadsLeaveTheObjectAsItIs) {
         EXPECT_TRUE(got.size() == 4 && (text + text).find(got) != std::string::npos) << got;
       }
     }
-    EXPECT_GT(spoilt, kSeeds / 2);
+    EXPECT_GT(spoilt, kStoreSeeds / 2);
   }
 }
 

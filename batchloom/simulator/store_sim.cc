@@ -10,6 +10,17 @@
 namespace batchloom::simulator {
 namespace {
 
+// Fills in `same_until_first_use`.
+SimFailure compared(SimFailure failure, std::optional<store::Safeguard> broken) {
+  if (!broken) return failure;
+  const StoreRun whole = run_store_world({.seed = failure.seed,
+                                          .broken = std::nullopt,
+                                          .watched = broken,
+                                          .without = failure.without});
+  failure.same_until_first_use = whole.first_use == failure.run.first_use;
+  return failure;
+}
+
 // Shared by the threads that run worlds.
 class Campaign {
  public:
@@ -41,7 +52,10 @@ class Campaign {
       failed_seed = failed_seed_;
     }
     if (failed) {
-      summary.failure = make_small(failed_seed, options_.broken, *failed, options_.without);
+      SimFailure failure{
+          .seed = failed_seed, .run = *std::move(failed), .without = options_.without};
+      summary.failure = options_.make_small ? make_small(std::move(failure), options_.broken)
+                                            : compared(std::move(failure), options_.broken);
     }
     return summary;
   }
@@ -127,16 +141,6 @@ class Shrinker {
   SimFailure failure_;
 };
 
-std::optional<bool> compare_with_unbroken(const SimFailure& failure,
-                                          std::optional<store::Safeguard> broken) {
-  if (!broken) return std::nullopt;
-  const StoreRun whole = run_store_world({.seed = failure.seed,
-                                          .broken = std::nullopt,
-                                          .watched = broken,
-                                          .without = failure.without});
-  return whole.first_use == failure.run.first_use;
-}
-
 }  // namespace
 
 std::vector<std::string> SimSummary::never_happened() const {
@@ -161,22 +165,15 @@ SimSummary run_store_sim(Runtime& runtime, const SimOptions& options, const SimP
   return campaign.summary();
 }
 
-SimFailure make_small(std::uint64_t seed, std::optional<store::Safeguard> broken, StoreRun failed,
-                      std::vector<Trouble> without) {
-  const std::string rule = rule_of(failed);
-  Shrinker shrinker(broken, rule,
-                    {.seed = seed,
-                     .run = std::move(failed),
-                     .without = std::move(without),
-                     .same_until_first_use = std::nullopt});
+SimFailure make_small(SimFailure failure, std::optional<store::Safeguard> broken) {
+  const std::string rule = rule_of(failure.run);
+  Shrinker shrinker(broken, rule, std::move(failure));
   // Groups of half, a quarter, ... of what is left; at last each by itself, until none can go.
   std::size_t group = std::max<std::size_t>(shrinker.failure().run.troubles.size() / 2, 1);
   for (; group > 1; group /= 2) shrinker.pass(group);
   while (shrinker.pass(1)) {
   }
-  SimFailure small = shrinker.failure();
-  small.same_until_first_use = compare_with_unbroken(small, broken);
-  return small;
+  return compared(shrinker.failure(), broken);
 }
 
 }  // namespace batchloom::simulator

@@ -18,19 +18,20 @@ struct SimOptions {
   std::uint64_t first_seed = 0;
   std::uint64_t seeds = 1000;
   std::optional<store::Safeguard> broken;
-  unsigned jobs = 1;  ///< Worlds that run at the same time.
+  unsigned jobs = 1;       ///< Worlds that run at the same time.
+  bool make_small = true;  ///< Take faults away from a failure; costs hundreds of runs.
   std::vector<Trouble>
       without;  ///< Faults that do not happen: how a failure that was made small is replayed.
 };
 
-/// A seed that broke a rule, with as few of its faults as still break one.
+/// A seed that broke a rule; made small, with as few of its faults as still break one.
 struct SimFailure {
   std::uint64_t seed = 0;
   StoreRun run;                  ///< With the faults that are left.
   std::vector<Trouble> without;  ///< What was taken away.
   /// With a broken safeguard: whether the run is the same as an unbroken one until the safeguard is
   /// first used.
-  std::optional<bool> same_until_first_use;
+  std::optional<bool> same_until_first_use = std::nullopt;
 };
 
 struct SimSummary {
@@ -55,8 +56,7 @@ SimSummary run_store_sim(Runtime& runtime, const SimOptions& options,
 
 /// Takes faults away, one by one and first in larger groups, as long as the seed still breaks a
 /// rule.
-SimFailure make_small(std::uint64_t seed, std::optional<store::Safeguard> broken, StoreRun failed,
-                      std::vector<Trouble> without = {});
+SimFailure make_small(SimFailure failure, std::optional<store::Safeguard> broken);
 
 /// "crash:0,put:17": how troubles are spelled on the command line.
 std::string to_string(const std::vector<Trouble>& troubles);

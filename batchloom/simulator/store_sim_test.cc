@@ -17,8 +17,6 @@ using store::Safeguard;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-const QuietLog kQuiet;
-
 SimSummary run(const SimOptions& options, const SimProgress& progress = nullptr) {
   return run_store_sim(*make_real_runtime(), options, progress);
 }

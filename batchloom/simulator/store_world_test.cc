@@ -20,7 +20,6 @@ namespace {
 using store::Safeguard;
 using testing::IsEmpty;
 
-const QuietLog kQuiet;
 constexpr std::uint64_t kFewSeeds = 8;
 
 StoreRun run_seed(std::uint64_t seed) {
@@ -129,14 +128,14 @@ TEST_P(BrokenSafeguardTest, IsCaught) {
   options.seeds = 2000;
   options.broken = GetParam();
   options.jobs = 2;
+  options.make_small = false;
   const SimSummary summary = run_store_sim(*runtime, options);
   ASSERT_TRUE(summary.failure);
   const SimFailure& failure = *summary.failure;
   EXPECT_FALSE(failure.run.violations.empty());
   EXPECT_EQ(failure.same_until_first_use, true);
 
-  // Unbroken, the same seed with the same faults breaks no rule, and nothing differs until the
-  // safeguard is used first.
+  // Unbroken, the same seed breaks no rule, and nothing differs until the safeguard is used first.
   const StoreRun whole = run_store_world({.seed = failure.seed,
                                           .broken = std::nullopt,
                                           .watched = GetParam(),

@@ -16,7 +16,7 @@ namespace {
 
 // 3 ranks of 2 steps: runs begin at 192; the index lies at 1024 and has 100 bytes.
 constexpr Slice kIndex{.offset_bytes = 1024, .size_bytes = 100};
-const BatchContext kContext{
+const BatchContext kLayoutContext{
     .key = "d/key",
     .identity = {.stream = test_uuid(1), .producer = "p", .term = Term(3), .seq = Seq(7)},
     .steps = 2,
@@ -24,16 +24,17 @@ const BatchContext kContext{
     .size_bytes = 1188};
 
 Bytes header() {
-  return encode_batch_header(kContext, {.token_width = TokenWidth::k16, .payload_bytes = 500});
+  return encode_batch_header(kLayoutContext,
+                             {.token_width = TokenWidth::k16, .payload_bytes = 500});
 }
 Bytes footer() {
-  return encode_batch_footer(kContext.identity.stream, kIndex);
+  return encode_batch_footer(kLayoutContext.identity.stream, kIndex);
 }
 Status decode_header(ByteSpan bytes) {
-  return decode_batch_header(kContext, bytes).status();
+  return decode_batch_header(kLayoutContext, bytes).status();
 }
 Status decode_footer(ByteSpan bytes) {
-  return decode_batch_footer(kContext, bytes).status();
+  return decode_batch_footer(kLayoutContext, bytes).status();
 }
 
 /// The block after `change`, with a right CRC.
@@ -63,7 +64,7 @@ TEST(BatchHeader, LaysBytesOutAsDocumented) {
   EXPECT_EQ(load_le<std::uint64_t>(&bytes[48]), 500U);
   EXPECT_EQ(load_le<std::uint32_t>(&bytes[56]), 0U);
   EXPECT_EQ(load_le<std::uint32_t>(&bytes[60]), crc32c(ByteSpan(bytes).first(60)));
-  const auto decoded = decode_batch_header(kContext, bytes);
+  const auto decoded = decode_batch_header(kLayoutContext, bytes);
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
   EXPECT_EQ(decoded->token_width, TokenWidth::k16);
   EXPECT_EQ(decoded->payload_bytes, 500U);
@@ -79,7 +80,7 @@ TEST(BatchFooter, LaysBytesOutAsDocumented) {
   EXPECT_EQ(load_le<std::uint64_t>(&bytes[32]), 100U);
   EXPECT_EQ(load_le<std::uint64_t>(&bytes[40]), 1188U);
   EXPECT_EQ(load_le<std::uint32_t>(&bytes[60]), crc32c(ByteSpan(bytes).first(60)));
-  const auto index = decode_batch_footer(kContext, bytes);
+  const auto index = decode_batch_footer(kLayoutContext, bytes);
   ASSERT_TRUE(index.is_ok()) << index.status().to_string();
   EXPECT_EQ(*index, kIndex);
 }
@@ -121,21 +122,21 @@ TEST(BatchEnds, AVersionFromTheFutureIsNoDamage) {
 }
 
 TEST(BatchEnds, AnotherObjectsAreRecognised) {
-  BatchContext other = kContext;
+  BatchContext other = kLayoutContext;
   other.identity.stream = test_uuid(2);
   expect_error(decode_batch_header(other, header()).status(), ErrorKind::kCorruption,
                "d/key: at byte 8: belongs to stream " + test_uuid(1).to_string());
   expect_error(decode_batch_footer(other, footer()).status(), ErrorKind::kCorruption,
                "d/key: at byte 1132: belongs to stream");
-  other = kContext;
+  other = kLayoutContext;
   other.identity.seq = Seq(8);
   expect_error(decode_batch_header(other, header()).status(), ErrorKind::kCorruption,
                "is batch 7 in term 3, expected batch 8 of p in term 3");
-  other.identity = kContext.identity;
+  other.identity = kLayoutContext.identity;
   other.steps = 1;
   expect_error(decode_batch_header(other, header()).status(), ErrorKind::kCorruption,
                "has 2 steps and 3 ranks, its entry says 1 and 3");
-  other = kContext;
+  other = kLayoutContext;
   other.size_bytes = 1252;
   expect_error(decode_batch_footer(other, footer()).status(), ErrorKind::kCorruption,
                "states an object of 1188 bytes, its entry says 1252");

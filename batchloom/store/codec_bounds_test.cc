@@ -8,8 +8,6 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 std::size_t bound_of(const Head& head) {
   std::size_t bound = kHeadFixedBytes;
   for (const Entry& entry : head.tail) bound += encoded_bound(entry);
@@ -67,8 +65,8 @@ Head shaped_head(const Shape& shape) {
 
 void expect_bounded(const Shape& shape) {
   const Head head = shaped_head(shape);
-  const Bytes object = encode_head(kUuid, head).bytes;
-  EXPECT_TRUE(decode_head(kUuid, head.slot, object).is_ok());
+  const Bytes object = encode_head(kTestUuid, head).bytes;
+  EXPECT_TRUE(decode_head(kTestUuid, head.slot, object).is_ok());
   EXPECT_LE(object.size(), bound_of(head))
       << shape.rows << " rows, names of " << shape.name_bytes << ", tables of " << shape.table_bytes
       << ", inline every " << shape.inline_every << ", by reference every " << shape.ref_every;
@@ -76,7 +74,7 @@ void expect_bounded(const Shape& shape) {
 
 RC_GTEST_PROP(EncodedBound, HoldsForEveryHead, ()) {
   const Head head = *arbitrary_head();
-  RC_ASSERT(encode_head(kUuid, head).bytes.size() <= bound_of(head));
+  RC_ASSERT(encode_head(kTestUuid, head).bytes.size() <= bound_of(head));
 }
 
 /// Rows in plenty, so that half a word too little per row would show.
@@ -97,7 +95,7 @@ TEST(EncodedBound, HoldsForEveryShape) {
 TEST(EncodedBound, HoldsForManySegments) {
   Head head = shaped_head({});
   head.segments.assign(kMaxLevels, std::vector<SegmentRef>(100));
-  EXPECT_LE(encode_head(kUuid, head).bytes.size(), bound_of(head));
+  EXPECT_LE(encode_head(kTestUuid, head).bytes.size(), bound_of(head));
 }
 
 TEST(EncodedBound, HoldsForManyEvents) {
@@ -105,9 +103,9 @@ TEST(EncodedBound, HoldsForManyEvents) {
     for (std::size_t axes_bytes = 4; axes_bytes < 29; ++axes_bytes) {
       Head head = shaped_head({});
       head.topologies.assign(rows, {Step(0), 1, std::string(axes_bytes, 'x')});
-      EXPECT_LE(encode_head(kUuid, head).bytes.size(), bound_of(head)) << axes_bytes;
+      EXPECT_LE(encode_head(kTestUuid, head).bytes.size(), bound_of(head)) << axes_bytes;
       head.skipped.resize(10 * rows);
-      EXPECT_LE(encode_head(kUuid, head).bytes.size(), bound_of(head)) << axes_bytes;
+      EXPECT_LE(encode_head(kTestUuid, head).bytes.size(), bound_of(head)) << axes_bytes;
     }
   }
 }
@@ -121,7 +119,7 @@ double looseness(const Head& head) {
   bare.skipped.clear();
   bare.first_step = bare.next_step;
   const std::size_t growth =
-      encode_head(kUuid, head).bytes.size() - encode_head(kUuid, bare).bytes.size();
+      encode_head(kTestUuid, head).bytes.size() - encode_head(kTestUuid, bare).bytes.size();
   return static_cast<double>(bound_of(head) - bound_of(bare)) / static_cast<double>(growth);
 }
 
@@ -159,7 +157,7 @@ TEST(EncodedBound, IsCloseForTypicalRows) {
 
 TEST(EncodedBound, FixedPartHasRoomForFieldsToCome) {
   const Head head = shaped_head({});
-  EXPECT_LE(encode_head(kUuid, head).bytes.size(), kHeadFixedBytes - 256);
+  EXPECT_LE(encode_head(kTestUuid, head).bytes.size(), kHeadFixedBytes - 256);
 }
 
 }  // namespace

@@ -11,8 +11,6 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 /// An encoded object. `decode` also checks that what decodes survives another round trip.
 struct Subject {
   const char* name;
@@ -29,53 +27,54 @@ Status round_trip_broken() {
 }
 
 Subject head_subject() {
-  return {"Head", manifest_key(Slot(9)), ObjectKind::kHead, encode_head(kUuid, small_head()).bytes,
-          [](ByteSpan object) {
-            const auto stored = decode_head(kUuid, Slot(9), object);
+  return {"Head", manifest_key(Slot(9)), ObjectKind::kHead,
+          encode_head(kTestUuid, small_head()).bytes, [](ByteSpan object) {
+            const auto stored = decode_head(kTestUuid, Slot(9), object);
             if (!stored.is_ok()) return stored.status();
-            const auto again = decode_head(kUuid, Slot(9), encode_head(kUuid, stored->head).bytes);
+            const auto again =
+                decode_head(kTestUuid, Slot(9), encode_head(kTestUuid, stored->head).bytes);
             return again.is_ok() && again->head == stored->head ? Status::ok()
                                                                 : round_trip_broken();
           }};
 }
 
 Subject segment_subject() {
-  const Encoded encoded = encode_segment(kUuid, small_segment());
+  const Encoded encoded = encode_segment(kTestUuid, small_segment());
   const SegmentRef original = reference_to(small_segment(), encoded, Slot(9));
   return {"Segment", segment_key(original.name()), ObjectKind::kSegment, encoded.bytes,
           [original](ByteSpan object) {
             SegmentRef ref = original;  // A reference that fits, so that the content is looked at.
             ref.size_bytes = static_cast<std::uint32_t>(object.size());
             if (object.size() >= kFrameBytes) ref.crc = stated_crc(object);
-            const auto segment = decode_segment(kUuid, ref, object);
+            const auto segment = decode_segment(kTestUuid, ref, object);
             if (!segment.is_ok()) return segment.status();
-            const Encoded recoded = encode_segment(kUuid, *segment);
+            const Encoded recoded = encode_segment(kTestUuid, *segment);
             const auto again =
-                decode_segment(kUuid, reference_to(*segment, recoded, Slot(9)), recoded.bytes);
+                decode_segment(kTestUuid, reference_to(*segment, recoded, Slot(9)), recoded.bytes);
             return again.is_ok() && *again == *segment ? Status::ok() : round_trip_broken();
           }};
 }
 
 Subject state_subject() {
-  const Encoded encoded = encode_state(kUuid, as_bytes("a state"));
+  const Encoded encoded = encode_state(kTestUuid, as_bytes("a state"));
   ProducerRow original = small_head().producers[1];
   return {"State", data_key(original.state_object()), ObjectKind::kState, encoded.bytes,
           [original](ByteSpan object) {
             ProducerRow row = original;
             row.state.ref->size_bytes = static_cast<std::uint32_t>(object.size());
             if (object.size() >= kFrameBytes) row.state.ref->crc = stated_crc(object);
-            return decode_state(kUuid, row, object).status();
+            return decode_state(kTestUuid, row, object).status();
           }};
 }
 
 Subject floor_subject() {
-  return {"Floor", std::string(kFloorKey), ObjectKind::kFloor, encode_floor(kUuid, Slot(5)),
-          [](ByteSpan object) { return decode_floor(kUuid, object).status(); }};
+  return {"Floor", std::string(kFloorKey), ObjectKind::kFloor, encode_floor(kTestUuid, Slot(5)),
+          [](ByteSpan object) { return decode_floor(kTestUuid, object).status(); }};
 }
 
 Subject format_subject() {
   return {"Format", std::string(kFormatKey), ObjectKind::kFormat,
-          encode_format({.uuid = kUuid, .created_by = "batchloom 0.1.0"}),
+          encode_format({.uuid = kTestUuid, .created_by = "batchloom 0.1.0"}),
           [](ByteSpan object) { return decode_format(object).status(); }};
 }
 
@@ -124,13 +123,13 @@ TEST_P(CodecDamage, DamagedPayloadInARightFrame) {
   Bytes damaged(payload().begin(), payload().end());
   for (std::size_t bit = 0; bit < 8 * damaged.size(); ++bit) {
     damaged[bit / 8] ^= std::byte{1} << (bit % 8);
-    const Status status = GetParam().decode(encode_frame(GetParam().kind, kUuid, damaged));
+    const Status status = GetParam().decode(encode_frame(GetParam().kind, kTestUuid, damaged));
     if (!status.is_ok()) expect_complaint(status, ErrorKind::kCorruption, std::to_string(bit));
     damaged[bit / 8] ^= std::byte{1} << (bit % 8);
   }
   for (std::size_t size = 0; size < damaged.size(); ++size) {
     const ByteSpan cut = ByteSpan(damaged).first(size);
-    const Status status = GetParam().decode(encode_frame(GetParam().kind, kUuid, cut));
+    const Status status = GetParam().decode(encode_frame(GetParam().kind, kTestUuid, cut));
     if (!status.is_ok()) expect_complaint(status, ErrorKind::kCorruption, std::to_string(size));
   }
 }
@@ -138,7 +137,7 @@ TEST_P(CodecDamage, DamagedPayloadInARightFrame) {
 TEST_P(CodecDamage, ForeignKind) {
   for (std::uint16_t kind = 0; kind <= 6; ++kind) {
     if (static_cast<ObjectKind>(kind) == GetParam().kind) continue;
-    const Bytes object = encode_frame(static_cast<ObjectKind>(kind), kUuid, payload());
+    const Bytes object = encode_frame(static_cast<ObjectKind>(kind), kTestUuid, payload());
     expect_complaint(GetParam().decode(object), ErrorKind::kCorruption, std::to_string(kind));
   }
 }

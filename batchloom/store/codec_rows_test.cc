@@ -14,8 +14,6 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 template <class Row>
 flatbuffers::Table& changeable(const Row& row) {
   return reinterpret_cast<flatbuffers::Table&>(const_cast<Row&>(row));
@@ -23,13 +21,14 @@ flatbuffers::Table& changeable(const Row& row) {
 
 /// What the decoder says about a small head after `change`.
 Status complaint_after(const std::function<void(Bytes& payload, const fb::Head& table)>& change) {
-  const Bytes object = encode_head(kUuid, small_head()).bytes;
+  const Bytes object = encode_head(kTestUuid, small_head()).bytes;
   Bytes payload(object.begin() + kFrameBytes, object.end());
   change(payload, *flatbuffers::GetRoot<fb::Head>(payload.data()));
-  return decode_head(kUuid, Slot(9), encode_frame(ObjectKind::kHead, kUuid, payload)).status();
+  return decode_head(kTestUuid, Slot(9), encode_frame(ObjectKind::kHead, kTestUuid, payload))
+      .status();
 }
 
-void expect_corruption(const Status& status, std::string_view reason) {
+void expect_corrupt_row(const Status& status, std::string_view reason) {
   EXPECT_TRUE(status.is(ErrorKind::kCorruption)) << status.to_string();
   EXPECT_NE(status.message().find(reason), std::string::npos) << status.message();
 }
@@ -39,7 +38,7 @@ TEST(CodecRows, NamesStandInOrder) {
     const ByteSpan name = as_bytes("alpha");
     *std::search(payload.begin(), payload.end(), name.begin(), name.end()) = std::byte{'z'};
   });
-  expect_corruption(status, "name 'beta' stands after 'zlpha'");
+  expect_corrupt_row(status, "name 'beta' stands after 'zlpha'");
 }
 
 TEST(CodecRows, NamesDoNotRepeat) {
@@ -48,19 +47,19 @@ TEST(CodecRows, NamesDoNotRepeat) {
         reinterpret_cast<std::uint32_t*>(const_cast<std::uint8_t*>(table.names()->Data()));
     offsets[1] = offsets[0] - static_cast<std::uint32_t>(sizeof(std::uint32_t));
   });
-  expect_corruption(status, "name 'alpha' stands after 'alpha'");
+  expect_corrupt_row(status, "name 'alpha' stands after 'alpha'");
 }
 
 TEST(CodecRows, NamesAreReferredToWithinTheirTable) {
   const Status entry = complaint_after([](Bytes&, const fb::Head& table) {
     changeable(*table.tail()->Get(1)).SetField<std::uint32_t>(fb::Entry::VT_PRODUCER, 3, 0);
   });
-  expect_corruption(entry, "refers to name 3 of 3");
+  expect_corrupt_row(entry, "refers to name 3 of 3");
   const Status producer = complaint_after([](Bytes&, const fb::Head& table) {
     changeable(*table.producers()->Get(1))
         .SetField<std::uint32_t>(fb::ProducerRow::VT_PRODUCER, 3, 0);
   });
-  expect_corruption(producer, "refers to name 3 of 3");
+  expect_corrupt_row(producer, "refers to name 3 of 3");
 }
 
 TEST(CodecRows, MissingPartsAreNoHead) {
@@ -71,7 +70,8 @@ TEST(CodecRows, MissingPartsAreNoHead) {
       auto* vtable = const_cast<std::uint8_t*>(changeable(table).GetVTable());
       flatbuffers::WriteScalar<flatbuffers::voffset_t>(vtable + field, 0);
     });
-    expect_corruption(status, "m/00000000000000000009: at byte 40: the payload is not well-formed");
+    expect_corrupt_row(status,
+                       "m/00000000000000000009: at byte 40: the payload is not well-formed");
   }
 }
 
@@ -80,7 +80,7 @@ TEST(CodecRows, TopologiesHaveAxes) {
     auto* vtable = const_cast<std::uint8_t*>(changeable(*table.topologies()->Get(0)).GetVTable());
     flatbuffers::WriteScalar<flatbuffers::voffset_t>(vtable + fb::TopologyRow::VT_AXES, 0);
   });
-  expect_corruption(status, "the payload is not well-formed");
+  expect_corrupt_row(status, "the payload is not well-formed");
 }
 
 /// The one thing that the verifier leaves out; see is_aligned.
@@ -91,7 +91,7 @@ TEST(CodecRows, SkippedStepsAreAligned) {
     flatbuffers::WriteScalar(offset, flatbuffers::ReadScalar<std::uint32_t>(offset) + 4);
     flatbuffers::WriteScalar(const_cast<std::uint8_t*>(table.skipped()->Data()) - 4, 1U);
   });
-  expect_corruption(status, "skipped steps are not aligned");
+  expect_corrupt_row(status, "skipped steps are not aligned");
 }
 
 TEST(CodecRows, ReferencesAreAligned) {
@@ -101,22 +101,23 @@ TEST(CodecRows, ReferencesAreAligned) {
                   .entries = {},
                   .children = {{Slot(1), 0, Nonce(1), Step(5), 400, 3},
                                {Slot(1), 0, Nonce(2), Step(7), 400, 4}}};
-  Bytes object = encode_segment(kUuid, segment).bytes;
+  Bytes object = encode_segment(kTestUuid, segment).bytes;
   Bytes payload(object.begin() + kFrameBytes, object.end());
   const auto& table = *flatbuffers::GetRoot<fb::Segment>(payload.data());
   // Four bytes further on, the low half of the first slot reads as the vector's length: 1.
   auto* offset = changeable(table).GetAddressOf(fb::Segment::VT_CHILDREN);
   flatbuffers::WriteScalar(offset, flatbuffers::ReadScalar<std::uint32_t>(offset) + 4);
-  object = encode_frame(ObjectKind::kSegment, kUuid, payload);
+  object = encode_frame(ObjectKind::kSegment, kTestUuid, payload);
 
   const Encoded changed{.bytes = object, .crc = stated_crc(object)};
-  expect_corruption(decode_segment(kUuid, reference_to(segment, changed, Slot(9)), object).status(),
-                    "segment references are not aligned");
+  expect_corrupt_row(
+      decode_segment(kTestUuid, reference_to(segment, changed, Slot(9)), object).status(),
+      "segment references are not aligned");
 }
 
 TEST(CodecRows, BorrowsAlignedPayloadsAndCopiesOthers) {
-  const FrameContext context{.key = "key", .kind = ObjectKind::kState, .uuid = &kUuid};
-  const Bytes object = encode_state(kUuid, as_bytes("some state")).bytes;
+  const FrameContext context{.key = "key", .kind = ObjectKind::kState, .uuid = &kTestUuid};
+  const Bytes object = encode_state(kTestUuid, as_bytes("some state")).bytes;
   for (std::size_t shift = 0; shift < 8; ++shift) {
     Bytes shifted(shift);
     shifted.insert(shifted.end(), object.begin(), object.end());

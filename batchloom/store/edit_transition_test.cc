@@ -21,7 +21,7 @@ using testing::IsEmpty;
 
 // Slot 9: steps 7 to 15 in three segments and two packs, about to be trimmed to step 20; it has
 // ended, has topologies from 2 and from 12, and steps 8 and 13 are skipped.
-Head before() {
+Head before_edit() {
   return small_head();
 }
 
@@ -33,29 +33,30 @@ Head nobodys(std::optional<Head> head) {
 }
 
 Head skip() {
-  return nobodys(propose_skip(before(), Step(9), {}).value());
+  return nobodys(propose_skip(before_edit(), Step(9), {}).value());
 }
 Head set_topology() {
-  return nobodys(propose_topology(before(), model::Topology::parse("cp=8").value(), {}).value());
+  return nobodys(
+      propose_topology(before_edit(), model::Topology::parse("cp=8").value(), {}).value());
 }
 Head reopen() {
-  return nobodys(propose_reopen(before()));
+  return nobodys(propose_reopen(before_edit()));
 }
 Head announce() {
-  return nobodys(propose_trim_intent(before(), Step(9)));
+  return nobodys(propose_trim_intent(before_edit(), Step(9)));
 }
 Head withdraw() {
-  return nobodys(withdraw_trim_intent(before()));
+  return nobodys(withdraw_trim_intent(before_edit()));
 }
 Head trim() {
-  return nobodys(complete_trim(before(), Step(12), {}));
+  return nobodys(complete_trim(before_edit(), Step(12), {}));
 }
 
 TEST(EditTransition, AcceptsWhatEventsAndTrimsDo) {
   for (const auto& edited : {skip(), set_topology(), reopen(), announce(), withdraw(), trim()}) {
-    EXPECT_THAT(transition_problems(before(), edited), IsEmpty());
+    EXPECT_THAT(transition_problems(before_edit(), edited), IsEmpty());
   }
-  Head open = before();
+  Head open = before_edit();
   open.ended = false;
   EXPECT_THAT(transition_problems(open, nobodys(propose_end(open))), IsEmpty());
   open.trim_intent.reset();
@@ -64,17 +65,17 @@ TEST(EditTransition, AcceptsWhatEventsAndTrimsDo) {
 
 TEST(EditTransition, AcceptsATrimToAnyStepThatWasAnnounced) {
   for (std::uint64_t step = 0; step < 25; ++step) {
-    const Head trimmed = nobodys(complete_trim(before(), Step(step), {}));
-    EXPECT_THAT(transition_problems(before(), trimmed), IsEmpty()) << step;
+    const Head trimmed = nobodys(complete_trim(before_edit(), Step(step), {}));
+    EXPECT_THAT(transition_problems(before_edit(), trimmed), IsEmpty()) << step;
   }
 }
 
 TEST(EditTransition, AcceptsATopologyThatHeldBefore) {
-  Head twice = before();
+  Head twice = before_edit();
   twice.topologies.push_back({Step(16), 8, "cp=8"});
-  const auto topology = model::Topology::parse(before().topologies[1].axes).value();
+  const auto topology = model::Topology::parse(before_edit().topologies[1].axes).value();
   const Head back = nobodys(propose_topology(twice, topology, {}).value());
-  EXPECT_EQ(back.topologies, before().topologies);
+  EXPECT_EQ(back.topologies, before_edit().topologies);
   EXPECT_THAT(transition_problems(twice, back), IsEmpty());
 }
 
@@ -91,11 +92,11 @@ class EditTransitionRefuses : public testing::TestWithParam<BadEdit> {};
 TEST_P(EditTransitionRefuses, AndSaysWhy) {
   Head after = GetParam().good();
   GetParam().breaks(after);
-  EXPECT_THAT(transition_problems(before(), after), ElementsAre(HasSubstr(GetParam().reason)));
+  EXPECT_THAT(transition_problems(before_edit(), after), ElementsAre(HasSubstr(GetParam().reason)));
 }
 
 Head nothing() {
-  return nobodys(successor(before()));
+  return nobodys(successor(before_edit()));
 }
 
 const BadEdit kBadEdits[] = {
@@ -145,17 +146,17 @@ const BadEdit kBadEdits[] = {
      "first step moves from 7 to 21, but only a trim to 20 was announced"},
     {"TrimGoesBack", trim,
      [](Head& h) {
-       h = nobodys(complete_trim(before(), Step(6), {}));
+       h = nobodys(complete_trim(before_edit(), Step(6), {}));
        h.first_step = Step(6);
      },
      "trims to step 6, but the first step is not"},
-    {"TrimKeepsTail", trim, [](Head& h) { h.tail = before().tail; },
+    {"TrimKeepsTail", trim, [](Head& h) { h.tail = before_edit().tail; },
      "trims to step 12, but the tail is not"},
-    {"TrimKeepsSegments", trim, [](Head& h) { h.segments = before().segments; },
+    {"TrimKeepsSegments", trim, [](Head& h) { h.segments = before_edit().segments; },
      "trims to step 12, but the segments are not"},
-    {"TrimKeepsTopology", trim, [](Head& h) { h.topologies = before().topologies; },
+    {"TrimKeepsTopology", trim, [](Head& h) { h.topologies = before_edit().topologies; },
      "trims to step 12, but the topologies are not"},
-    {"TrimKeepsSkip", trim, [](Head& h) { h.skipped = before().skipped; },
+    {"TrimKeepsSkip", trim, [](Head& h) { h.skipped = before_edit().skipped; },
      "trims to step 12, but what is skipped is not"},
     {"TrimLosesTooMuch", trim, [](Head& h) { h.tail.clear(); },
      "trims to step 12, but the tail is not"},
@@ -168,7 +169,7 @@ TEST(EditTransition, NamesEveryPartThatDiffers) {
   Head after = skip();
   after.ended = false;
   after.producers.clear();
-  EXPECT_THAT(transition_problems(before(), after),
+  EXPECT_THAT(transition_problems(before_edit(), after),
               ElementsAre(HasSubstr("the end"), HasSubstr("the rows of producers")));
 }
 

@@ -13,10 +13,6 @@ namespace {
 
 using testing::HasSubstr;
 
-model::Topology topology_of(std::string_view axes) {
-  return model::Topology::parse(axes).value();
-}
-
 /// Slot 5 with steps 4 to 9.
 Head head_of_steps() {
   Head head;

@@ -12,22 +12,22 @@ namespace {
 
 constexpr std::string_view kMagic = "BLSO";
 
-constexpr std::size_t kMagicAt = 0;
-constexpr std::size_t kKindAt = 4;
-constexpr std::size_t kVersionAt = 6;
-constexpr std::size_t kUuidAt = 8;
-constexpr std::size_t kLengthAt = 24;
-constexpr std::size_t kCrcAt = 32;
-constexpr std::size_t kZeroAt = 36;
+constexpr std::size_t kFrameMagicAt = 0;
+constexpr std::size_t kFrameKindAt = 4;
+constexpr std::size_t kFrameVersionAt = 6;
+constexpr std::size_t kFrameUuidAt = 8;
+constexpr std::size_t kFrameLengthAt = 24;
+constexpr std::size_t kFrameCrcAt = 32;
+constexpr std::size_t kFrameZeroAt = 36;
 
 /// Of everything that stands before the CRC, and the payload.
 std::uint32_t frame_crc(ByteSpan object) {
-  return crc32c(object.subspan(kFrameBytes), crc32c(object.first(kCrcAt)));
+  return crc32c(object.subspan(kFrameBytes), crc32c(object.first(kFrameCrcAt)));
 }
 
 StreamUuid uuid_of(ByteSpan object) {
   StreamUuid uuid;
-  std::copy_n(object.begin() + kUuidAt, uuid.bytes.size(), uuid.bytes.begin());
+  std::copy_n(object.begin() + kFrameUuidAt, uuid.bytes.size(), uuid.bytes.begin());
   return uuid;
 }
 
@@ -37,25 +37,25 @@ Status corrupt(const FrameContext& context, std::size_t offset, std::string_view
 
 /// Whose object is it, and can this build read it? Precondition: a whole header.
 Status check_identity(const FrameContext& context, ByteSpan object) {
-  if (as_text(object.subspan(kMagicAt, kMagic.size())) != kMagic) {
-    return corrupt(context, kMagicAt, "not an object of a batch store (the magic is missing)");
+  if (as_text(object.subspan(kFrameMagicAt, kMagic.size())) != kMagic) {
+    return corrupt(context, kFrameMagicAt, "not an object of a batch store (the magic is missing)");
   }
-  const auto kind = load_le<std::uint16_t>(&object[kKindAt]);
+  const auto kind = load_le<std::uint16_t>(&object[kFrameKindAt]);
   if (kind != static_cast<std::uint16_t>(context.kind)) {
     return corrupt(
-        context, kKindAt,
+        context, kFrameKindAt,
         fmt::format("holds a {} (kind {}), expected a {}", to_string(static_cast<ObjectKind>(kind)),
                     kind, to_string(context.kind)));
   }
-  const auto version = load_le<std::uint16_t>(&object[kVersionAt]);
+  const auto version = load_le<std::uint16_t>(&object[kFrameVersionAt]);
   if (version > kFormatVersion) {
     return Status::invalid(fmt::format(
         "{}: at byte {}: {} has format version {}, this build reads up to {}: upgrade batchloom",
-        context.key, kVersionAt, to_string(context.kind), version, kFormatVersion));
+        context.key, kFrameVersionAt, to_string(context.kind), version, kFormatVersion));
   }
   const StreamUuid uuid = uuid_of(object);
   if (context.uuid != nullptr && uuid != *context.uuid) {
-    return corrupt(context, kUuidAt,
+    return corrupt(context, kFrameUuidAt,
                    fmt::format("belongs to stream {}, expected {}", uuid.to_string(),
                                context.uuid->to_string()));
   }
@@ -64,19 +64,19 @@ Status check_identity(const FrameContext& context, ByteSpan object) {
 
 /// Is it all there, and undamaged? Precondition: a whole header.
 Status check_integrity(const FrameContext& context, ByteSpan object) {
-  const auto stated = load_le<std::uint64_t>(&object[kLengthAt]);
+  const auto stated = load_le<std::uint64_t>(&object[kFrameLengthAt]);
   const std::uint64_t actual = object.size() - kFrameBytes;
   if (actual != stated) {
-    return corrupt(context, kLengthAt,
+    return corrupt(context, kFrameLengthAt,
                    fmt::format("{}: states a payload of {} bytes, has {}",
                                actual < stated ? "truncated" : "too long", stated, actual));
   }
-  if (load_le<std::uint32_t>(&object[kZeroAt]) != 0) {
-    return corrupt(context, kZeroAt, "reserved bytes are not zero");
+  if (load_le<std::uint32_t>(&object[kFrameZeroAt]) != 0) {
+    return corrupt(context, kFrameZeroAt, "reserved bytes are not zero");
   }
   const std::uint32_t stored = stated_crc(object);
   if (const std::uint32_t computed = frame_crc(object); computed != stored) {
-    return corrupt(context, kCrcAt,
+    return corrupt(context, kFrameCrcAt,
                    fmt::format("damaged: CRC-32C is {:08x}, stored {:08x}", computed, stored));
   }
   return Status::ok();
@@ -102,22 +102,22 @@ std::string_view to_string(ObjectKind kind) {
 Bytes encode_frame(ObjectKind kind, const StreamUuid& uuid, ByteSpan payload) {
   Bytes object(kFrameBytes);
   object.reserve(kFrameBytes + payload.size());
-  std::copy_n(as_bytes(kMagic).begin(), kMagic.size(), object.begin() + kMagicAt);
-  store_le(static_cast<std::uint16_t>(kind), &object[kKindAt]);
-  store_le(kFormatVersion, &object[kVersionAt]);
-  std::copy_n(uuid.bytes.begin(), uuid.bytes.size(), object.begin() + kUuidAt);
-  store_le(std::uint64_t{payload.size()}, &object[kLengthAt]);
+  std::copy_n(as_bytes(kMagic).begin(), kMagic.size(), object.begin() + kFrameMagicAt);
+  store_le(static_cast<std::uint16_t>(kind), &object[kFrameKindAt]);
+  store_le(kFormatVersion, &object[kFrameVersionAt]);
+  std::copy_n(uuid.bytes.begin(), uuid.bytes.size(), object.begin() + kFrameUuidAt);
+  store_le(std::uint64_t{payload.size()}, &object[kFrameLengthAt]);
   object.insert(object.end(), payload.begin(), payload.end());
-  store_le(frame_crc(object), &object[kCrcAt]);
+  store_le(frame_crc(object), &object[kFrameCrcAt]);
   return object;
 }
 
 std::uint32_t stated_crc(ByteSpan object) {
-  return load_le<std::uint32_t>(&object[kCrcAt]);
+  return load_le<std::uint32_t>(&object[kFrameCrcAt]);
 }
 
 std::uint64_t stated_size(ByteSpan bytes) {
-  const auto payload = load_le<std::uint64_t>(&bytes[kLengthAt]);
+  const auto payload = load_le<std::uint64_t>(&bytes[kFrameLengthAt]);
   return payload > UINT64_MAX - kFrameBytes ? UINT64_MAX : payload + kFrameBytes;
 }
 

@@ -10,20 +10,19 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-const FrameContext kContext{.key = "some/key", .kind = ObjectKind::kState, .uuid = &kUuid};
+const FrameContext kStateContext{.key = "some/key", .kind = ObjectKind::kState, .uuid = &kTestUuid};
 
 std::string message_of(ByteSpan object) {
-  return std::string(decode_frame(kContext, object).status().message());
+  return std::string(decode_frame(kStateContext, object).status().message());
 }
 
 TEST(Frame, LaysBytesOutAsDocumented) {
-  const Bytes object = encode_frame(ObjectKind::kState, kUuid, as_bytes("payload"));
+  const Bytes object = encode_frame(ObjectKind::kState, kTestUuid, as_bytes("payload"));
   ASSERT_EQ(object.size(), 47U);
   EXPECT_EQ(as_text(ByteSpan(object).first(4)), "BLSO");
   EXPECT_EQ(load_le<std::uint16_t>(&object[4]), 4);
   EXPECT_EQ(load_le<std::uint16_t>(&object[6]), kFormatVersion);
-  EXPECT_TRUE(std::equal(kUuid.bytes.begin(), kUuid.bytes.end(), object.begin() + 8));
+  EXPECT_TRUE(std::equal(kTestUuid.bytes.begin(), kTestUuid.bytes.end(), object.begin() + 8));
   EXPECT_EQ(load_le<std::uint64_t>(&object[24]), 7U);
   EXPECT_EQ(load_le<std::uint32_t>(&object[36]), 0U);
   EXPECT_EQ(as_text(ByteSpan(object).subspan(40)), "payload");
@@ -35,7 +34,7 @@ TEST(Frame, LaysBytesOutAsDocumented) {
 }
 
 TEST(Frame, MessagesNameKeyOffsetAndReason) {
-  Bytes object = encode_frame(ObjectKind::kState, kUuid, as_bytes("payload"));
+  Bytes object = encode_frame(ObjectKind::kState, kTestUuid, as_bytes("payload"));
   EXPECT_EQ(message_of({}), "some/key: at byte 0: the object is empty");
   EXPECT_EQ(message_of(ByteSpan(object).first(39)),
             "some/key: at byte 39: truncated: ends inside the frame of 40 bytes");
@@ -47,32 +46,32 @@ TEST(Frame, MessagesNameKeyOffsetAndReason) {
 
   EXPECT_EQ(message_of(encode_frame(ObjectKind::kState, test_uuid(2), {})),
             "some/key: at byte 8: belongs to stream " + test_uuid(2).to_string() + ", expected " +
-                kUuid.to_string());
-  EXPECT_EQ(message_of(encode_frame(ObjectKind::kHead, kUuid, {})),
+                kTestUuid.to_string());
+  EXPECT_EQ(message_of(encode_frame(ObjectKind::kHead, kTestUuid, {})),
             "some/key: at byte 4: holds a head (kind 2), expected a state");
 }
 
 TEST(Frame, SaysWhatIsNoObjectOfAStore) {
-  Bytes object = encode_frame(ObjectKind::kState, kUuid, as_bytes("payload"));
+  Bytes object = encode_frame(ObjectKind::kState, kTestUuid, as_bytes("payload"));
   object[3] = std::byte{'P'};
   EXPECT_EQ(message_of(object),
             "some/key: at byte 0: not an object of a batch store (the magic is missing)");
 }
 
 TEST(Frame, ANewerVersionAsksForAnUpgrade) {
-  Bytes object = encode_frame(ObjectKind::kState, kUuid, as_bytes("payload"));
+  Bytes object = encode_frame(ObjectKind::kState, kTestUuid, as_bytes("payload"));
   store_le<std::uint16_t>(kFormatVersion + 1, &object[6]);
-  const Status status = decode_frame(kContext, object).status();
+  const Status status = decode_frame(kStateContext, object).status();
   EXPECT_TRUE(status.is(ErrorKind::kInvalid));
   EXPECT_NE(status.message().find("some/key: at byte 6: "), std::string::npos);
   EXPECT_NE(status.message().find("upgrade"), std::string::npos);
 }
 
 TEST(Frame, AnyStreamWillDoWhereNoneIsExpected) {
-  const Bytes object = encode_frame(ObjectKind::kFormat, kUuid, {});
+  const Bytes object = encode_frame(ObjectKind::kFormat, kTestUuid, {});
   const auto frame = decode_frame({.key = "FORMAT", .kind = ObjectKind::kFormat}, object);
   ASSERT_TRUE(frame.is_ok());
-  EXPECT_EQ(frame->uuid, kUuid);
+  EXPECT_EQ(frame->uuid, kTestUuid);
 }
 
 TEST(Frame, UuidsAreSpelledInLowerCase) {
@@ -83,11 +82,11 @@ TEST(Frame, UuidsAreSpelledInLowerCase) {
 }
 
 RC_GTEST_PROP(Frame, EveryPayloadIsReadBack, (std::string payload)) {
-  const Bytes object = encode_frame(ObjectKind::kState, kUuid, as_bytes(payload));
-  const auto frame = decode_frame(kContext, object);
+  const Bytes object = encode_frame(ObjectKind::kState, kTestUuid, as_bytes(payload));
+  const auto frame = decode_frame(kStateContext, object);
   RC_ASSERT(frame.is_ok());
   RC_ASSERT(as_text(frame->payload) == payload);
-  RC_ASSERT(frame->uuid == kUuid);
+  RC_ASSERT(frame->uuid == kTestUuid);
   RC_ASSERT(frame->crc == stated_crc(object));
 }
 

@@ -12,17 +12,15 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 Result<StoredHead> recode(const Head& head) {
-  return decode_head(kUuid, head.slot, encode_head(kUuid, head).bytes);
+  return decode_head(kTestUuid, head.slot, encode_head(kTestUuid, head).bytes);
 }
 
 TEST(HeadCodec, ReadsASmallHeadBack) {
   const auto stored = recode(small_head());
   ASSERT_TRUE(stored.is_ok()) << stored.status().to_string();
   EXPECT_EQ(stored->head, small_head());
-  EXPECT_EQ(stored->crc, encode_head(kUuid, small_head()).crc);
+  EXPECT_EQ(stored->crc, encode_head(kTestUuid, small_head()).crc);
 }
 
 TEST(HeadCodec, ReadsGenesisBack) {
@@ -34,19 +32,19 @@ TEST(HeadCodec, ReadsGenesisBack) {
 }
 
 TEST(HeadCodec, IgnoresHowTheObjectIsAligned) {
-  const Bytes object = encode_head(kUuid, small_head()).bytes;
+  const Bytes object = encode_head(kTestUuid, small_head()).bytes;
   for (std::size_t shift = 0; shift < 8; ++shift) {
     Bytes shifted(shift);
     shifted.insert(shifted.end(), object.begin(), object.end());
-    const auto stored = decode_head(kUuid, Slot(9), ByteSpan(shifted).subspan(shift));
+    const auto stored = decode_head(kTestUuid, Slot(9), ByteSpan(shifted).subspan(shift));
     ASSERT_TRUE(stored.is_ok()) << shift << ": " << stored.status().to_string();
     EXPECT_EQ(stored->head, small_head());
   }
 }
 
 TEST(HeadCodec, RefusesAHeadOfAnotherSlot) {
-  const Bytes object = encode_head(kUuid, small_head()).bytes;
-  const Status status = decode_head(kUuid, Slot(8), object).status();
+  const Bytes object = encode_head(kTestUuid, small_head()).bytes;
+  const Status status = decode_head(kTestUuid, Slot(8), object).status();
   EXPECT_TRUE(status.is(ErrorKind::kCorruption));
   EXPECT_NE(status.message().find("m/00000000000000000008: at byte "), std::string::npos);
   EXPECT_NE(status.message().find("slot 9, expected 8"), std::string::npos) << status.message();
@@ -206,12 +204,12 @@ INSTANTIATE_TEST_SUITE_P(All, HeadCodecRules, testing::ValuesIn(kBrokenHeads),
 
 RC_GTEST_PROP(HeadCodec, ReadsEveryHeadBack, ()) {
   const Head head = *arbitrary_head();
-  const Encoded encoded = encode_head(kUuid, head);
-  const auto stored = decode_head(kUuid, head.slot, encoded.bytes);
+  const Encoded encoded = encode_head(kTestUuid, head);
+  const auto stored = decode_head(kTestUuid, head.slot, encoded.bytes);
   RC_ASSERT(stored.is_ok());
   RC_ASSERT(stored->head == head);
   RC_ASSERT(stored->crc == encoded.crc);
-  RC_ASSERT(encode_head(kUuid, stored->head).bytes == encoded.bytes);
+  RC_ASSERT(encode_head(kTestUuid, stored->head).bytes == encoded.bytes);
 }
 
 }  // namespace

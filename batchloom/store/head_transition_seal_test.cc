@@ -33,7 +33,7 @@ Entry entry_of(Step step) {
 }
 
 // Slot 49 of producer "a": steps 0 to 19 in three levels, 20 and 21 in the tail.
-Head before() {
+Head before_sealing() {
   Head head;
   head.slot = Slot(49);
   head.writer = {.producer = "a", .term = Term(5)};
@@ -52,7 +52,7 @@ Head before() {
 
 // The tail has become a segment of level 0; step 22 begins a new one.
 Head sealed() {
-  Head head = before();
+  Head head = before_sealing();
   head.slot = Slot(50);
   head.next_step = Step(23);
   head.producers[0].next_seq = Seq(23);
@@ -96,7 +96,7 @@ Head grown() {
 
 TEST(HeadTransitionSeal, AcceptsWhatASealDoes) {
   for (const auto after : {sealed, moved, moved_twice, moved_in_turn, grown}) {
-    EXPECT_THAT(transition_problems(before(), after()), IsEmpty());
+    EXPECT_THAT(transition_problems(before_sealing(), after()), IsEmpty());
   }
 }
 
@@ -113,7 +113,7 @@ class HeadTransitionSealRefuses : public testing::TestWithParam<BadSeal> {};
 TEST_P(HeadTransitionSealRefuses, AndSaysWhy) {
   Head after = GetParam().good();
   GetParam().breaks(after);
-  EXPECT_THAT(transition_problems(before(), after), Contains(HasSubstr(GetParam().reason)));
+  EXPECT_THAT(transition_problems(before_sealing(), after), Contains(HasSubstr(GetParam().reason)));
 }
 
 using Refs = std::vector<SegmentRef>;
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(BadSeals, HeadTransitionSealRefuses, testing::ValuesIn(
                          [](const auto& seal) { return std::string(seal.param.name); });
 
 TEST(HeadTransitionSeal, MovesNoLevelOfOne) {
-  Head old = before();
+  Head old = before_sealing();
   old.segments[2].pop_back();
   EXPECT_THAT(transition_problems(old, grown()), Contains(HasSubstr(kLevel2)));
 }
@@ -203,7 +203,7 @@ void follow_commits(const Limits& limits, int commits_per_trim = INT_MAX) {
   ASSERT_TRUE(validate(limits).is_ok());
   Random random(limits.segment_bytes);
   const Session session{.producer = "a", .term = Term(5)};
-  Head head = before();
+  Head head = before_sealing();
   head.segments.clear();
   for (int commit = 0; commit < 400; ++commit) {
     PendingBatch batch;

@@ -15,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr std::string_view kKey = "pin/g/live";
+constexpr std::string_view kCursorKey = "pin/g/live";
 
 class LiveCursors : public TrimTest {
  protected:
@@ -29,7 +29,7 @@ class LiveCursors : public TrimTest {
   LiveCursor now() { return read_live_cursor(*other_, "g", {}).value().value(); }
   void next_put(Answer answer, std::function<void()> before = {}) {
     objects_.next({.operation = Operation::kPut,
-                   .prefix = std::string(kKey),
+                   .prefix = std::string(kCursorKey),
                    .answer = answer,
                    .before = std::move(before)});
   }
@@ -116,7 +116,7 @@ TEST_F(LiveCursors, PinsOfOtherGroupsDoNotMatter) {
 TEST_F(LiveCursors, OnlyAnOpenOneCanReport) {
   EXPECT_TRUE(report(Step(0)).is(ErrorKind::kNotFound));
   EXPECT_TRUE(close().is(ErrorKind::kNotFound));
-  EXPECT_FALSE(exists(kKey));
+  EXPECT_FALSE(exists(kCursorKey));
   ASSERT_TRUE(open(Step(0)).is_ok());
   ASSERT_TRUE(close().is_ok());
   EXPECT_TRUE(report(Step(0)).is(ErrorKind::kConflict));
@@ -174,11 +174,11 @@ TEST_F(LiveCursors, AnotherWriterComesFirst) {
 TEST_F(LiveCursors, APutThatArrivesLateDoesNothing) {
   grow(20);
   ASSERT_TRUE(open(Step(3)).is_ok());
-  const auto before = memory_.get(kKey, {}, {}).value();
+  const auto before = memory_.get(kCursorKey, {}, {}).value();
   ASSERT_TRUE(report(Step(5)).is_ok());
   // The same numbers again: the nonce makes another content of them.
   ASSERT_TRUE(open(Step(3)).is_ok());
-  const auto late = objstore::put_bytes(memory_, kKey, as_bytes("late"),
+  const auto late = objstore::put_bytes(memory_, kCursorKey, as_bytes("late"),
                                         PutCondition::matches(*before->etag), {});
   EXPECT_EQ(late->outcome, objstore::PutOutcome::kConditionFailed);
 }
@@ -190,7 +190,7 @@ TEST_F(LiveCursors, OtherErrorsEndTheCall) {
   EXPECT_THAT(std::string(forbidden.status().message()), HasSubstr("pin/g/live"));
   next_put(Answer::kDiskFull);
   EXPECT_TRUE(open(Step(0)).is(ErrorKind::kExhausted));
-  EXPECT_FALSE(exists(kKey));
+  EXPECT_FALSE(exists(kCursorKey));
   objects_.next({.operation = Operation::kGet, .prefix = "pin/", .answer = Answer::kForbidden});
   EXPECT_TRUE(open(Step(0)).is(ErrorKind::kInvalid));
 }
@@ -234,7 +234,7 @@ TEST_F(LiveCursors, TooLateDoesNotCloseWhatAnotherOpenedSince) {
   grow(20);
   pin(Step(9));
   objects_.next({.operation = Operation::kPut,
-                 .prefix = std::string(kKey),
+                 .prefix = std::string(kCursorKey),
                  .before = [this] { run_trim(*other_); },
                  .after = [this] { open_live_cursor(*other_, "g", Step(12), {}).value(); }});
   EXPECT_TRUE(open(Step(8)).is(ErrorKind::kNotFound));
@@ -287,7 +287,7 @@ TEST_F(LiveCursors, AreListedByGroup) {
 
 TEST_F(LiveCursors, DamageIsCorruption) {
   ASSERT_TRUE(open(Step(0)).is_ok());
-  const auto good = memory_.get(kKey, {}, {}).value();
+  const auto good = memory_.get(kCursorKey, {}, {}).value();
   put("pin/f/live", good->bytes);
   const auto listed = list_live_cursors(*stream_, {});
   EXPECT_TRUE(listed.is(ErrorKind::kCorruption));
@@ -299,8 +299,8 @@ TEST_F(LiveCursors, DamageIsCorruption) {
 
 TEST_F(LiveCursors, WhatVanishesIsLeftOut) {
   ASSERT_TRUE(open(Step(0)).is_ok());
-  before(1, Operation::kGet, std::string(kKey), [this] {
-    const std::string key(kKey);
+  before(1, Operation::kGet, std::string(kCursorKey), [this] {
+    const std::string key(kCursorKey);
     ASSERT_TRUE(memory_.remove(std::span(&key, 1), {}).is_ok());
   });
   EXPECT_THAT(list_live_cursors(*stream_, {}).value(), IsEmpty());

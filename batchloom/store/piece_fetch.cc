@@ -58,10 +58,10 @@ Status PieceFetch::check_pieces() const {
 }
 
 Status PieceFetch::fetch(std::size_t range, const CallOptions& call) {
-  using BytesPtr = std::shared_ptr<const Bytes>;
+  using Part = std::shared_ptr<const Bytes>;
   BL_ASSIGN_OR_RETURN(buffers_[range],
                       read_range(stream_, object_, ranges_[range], call,
-                                 [](BytesPtr bytes) -> Result<BytesPtr> { return bytes; }));
+                                 [](Part bytes) -> Result<Part> { return bytes; }));
   return Status::ok();
 }
 

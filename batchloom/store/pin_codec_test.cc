@@ -13,8 +13,6 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 const Pin kPin{.name = {.group = "train", .id = "step-12", .nonce = Nonce(0xbeef)},
                .step = Step(12)};
 const StoredCursor kCursor{.cursor = {.group = "train",
@@ -26,7 +24,7 @@ const StoredCursor kCursor{.cursor = {.group = "train",
 
 RC_GTEST_PROP(PinCodec, ReadsEveryPinBack, (std::uint64_t nonce, std::uint64_t step)) {
   const Pin pin{.name = {*arbitrary_name(), *arbitrary_name(), Nonce(nonce)}, .step = Step(step)};
-  const auto decoded = decode_pin(kUuid, pin.name, encode_pin(kUuid, pin));
+  const auto decoded = decode_pin(kTestUuid, pin.name, encode_pin(kTestUuid, pin));
   RC_ASSERT(decoded.is_ok());
   RC_ASSERT(*decoded == pin);
 }
@@ -41,7 +39,7 @@ RC_GTEST_PROP(PinCodec, ReadsEveryLiveCursorBack,
                                        .closed = closed},
                             .nonce = Nonce(nonce)};
   const auto decoded =
-      decode_live_cursor(kUuid, stored.cursor.group, encode_live_cursor(kUuid, stored));
+      decode_live_cursor(kTestUuid, stored.cursor.group, encode_live_cursor(kTestUuid, stored));
   RC_ASSERT(decoded.is_ok());
   RC_ASSERT(*decoded == stored);
 }
@@ -54,41 +52,44 @@ void expect_another(const Status& status, std::string_view key, std::string_view
 }
 
 TEST(PinCodec, AnObjectBelongsToItsKey) {
-  const Bytes pin = encode_pin(kUuid, kPin);
-  const auto refusal = [&](const PinName& name) { return decode_pin(kUuid, name, pin).status(); };
+  const Bytes pin = encode_pin(kTestUuid, kPin);
+  const auto refusal = [&](const PinName& name) {
+    return decode_pin(kTestUuid, name, pin).status();
+  };
   expect_another(refusal({"eval", "step-12", Nonce(0xbeef)}), "pin/eval/step-12-000000000000beef",
                  "its group is not the key's, 'eval'");
   expect_another(refusal({"train", "step-1", Nonce(0xbeef)}), "pin/train/step-1-000000000000beef",
                  "its id is not the key's, 'step-1'");
   expect_another(refusal({"train", "step-12", Nonce(1)}), "pin/train/step-12-0000000000000001",
                  "its nonce 000000000000beef is not the key's");
-  expect_another(decode_live_cursor(kUuid, "eval", encode_live_cursor(kUuid, kCursor)).status(),
-                 "pin/eval/live", "its group is not the key's, 'eval'");
+  expect_another(
+      decode_live_cursor(kTestUuid, "eval", encode_live_cursor(kTestUuid, kCursor)).status(),
+      "pin/eval/live", "its group is not the key's, 'eval'");
 }
 
 /// An encoded object and what decodes it.
-struct Subject {
+struct PinSubject {
   const char* name;
   std::string key;
   ObjectKind kind;
   Bytes object;
   std::function<Status(ByteSpan)> decode;
 
-  friend void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; }
+  friend void PrintTo(const PinSubject& subject, std::ostream* out) { *out << subject.name; }
 };
 
-Subject pin_subject() {
-  return {"Pin", pin_key(kPin.name), ObjectKind::kPin, encode_pin(kUuid, kPin),
-          [](ByteSpan object) { return decode_pin(kUuid, kPin.name, object).status(); }};
+PinSubject pin_subject() {
+  return {"Pin", pin_key(kPin.name), ObjectKind::kPin, encode_pin(kTestUuid, kPin),
+          [](ByteSpan object) { return decode_pin(kTestUuid, kPin.name, object).status(); }};
 }
 
-Subject cursor_subject() {
+PinSubject cursor_subject() {
   return {"LiveCursor", live_cursor_key("train"), ObjectKind::kLiveCursor,
-          encode_live_cursor(kUuid, kCursor),
-          [](ByteSpan object) { return decode_live_cursor(kUuid, "train", object).status(); }};
+          encode_live_cursor(kTestUuid, kCursor),
+          [](ByteSpan object) { return decode_live_cursor(kTestUuid, "train", object).status(); }};
 }
 
-class PinDamage : public testing::TestWithParam<Subject> {
+class PinDamage : public testing::TestWithParam<PinSubject> {
  protected:
   void expect_complaint(const Status& status, ErrorKind kind, const std::string& what) const {
     EXPECT_TRUE(status.is(kind)) << what << ": " << status.to_string();
@@ -129,7 +130,7 @@ TEST_P(PinDamage, AnyBitFlipped) {
 TEST_P(PinDamage, InARightFrame) {
   Bytes damaged(payload().begin(), payload().end());
   const auto look = [&](ByteSpan bytes, const std::string& what) {
-    const Status status = GetParam().decode(encode_frame(GetParam().kind, kUuid, bytes));
+    const Status status = GetParam().decode(encode_frame(GetParam().kind, kTestUuid, bytes));
     if (!status.is_ok()) expect_complaint(status, ErrorKind::kCorruption, what);
   };
   for (std::size_t bit = 0; bit < 8 * damaged.size(); ++bit) {
@@ -145,7 +146,7 @@ TEST_P(PinDamage, InARightFrame) {
 TEST_P(PinDamage, OfAnotherKindOrStream) {
   for (std::uint16_t kind = 0; kind <= 10; ++kind) {
     if (static_cast<ObjectKind>(kind) == GetParam().kind) continue;
-    expect_corruption(encode_frame(static_cast<ObjectKind>(kind), kUuid, payload()),
+    expect_corruption(encode_frame(static_cast<ObjectKind>(kind), kTestUuid, payload()),
                       "kind " + std::to_string(kind));
   }
   expect_corruption(encode_frame(GetParam().kind, test_uuid(2), payload()), "stream");

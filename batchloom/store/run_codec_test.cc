@@ -16,8 +16,7 @@ namespace {
 using model::HdpRank;
 using model::Phase;
 
-const StreamUuid kUuid = test_uuid(1);
-const FrameContext kContext{.key = "run", .kind = ObjectKind::kRun, .uuid = &kUuid};
+const FrameContext kRunContext{.key = "run", .kind = ObjectKind::kRun, .uuid = &kTestUuid};
 
 /// Rank 1 of a ring with rank 2, then a filler of its own.
 RunHeader sample_header() {
@@ -57,10 +56,10 @@ RunHeader sample_header() {
 Status complaint(const std::function<void(RunHeader&)>& change) {
   RunHeader header = sample_header();
   change(header);
-  return decode_run_header(kContext, encode_run_header(header).bytes).status();
+  return decode_run_header(kRunContext, encode_run_header(header).bytes).status();
 }
 
-void expect_corruption(const Status& status, std::string_view reason) {
+void expect_corrupt_run(const Status& status, std::string_view reason) {
   EXPECT_TRUE(status.is(ErrorKind::kCorruption)) << reason << ": " << status.to_string();
   EXPECT_NE(status.message().find(reason), std::string_view::npos) << status.message();
   EXPECT_EQ(status.message().find("run: at byte "), 0U) << status.message();
@@ -69,7 +68,7 @@ void expect_corruption(const Status& status, std::string_view reason) {
 TEST(RunCodec, AHeaderComesBack) {
   const Encoded encoded = encode_run_header(sample_header());
   EXPECT_EQ(encoded.crc, stated_crc(encoded.bytes));
-  const auto decoded = decode_run_header(kContext, encoded.bytes);
+  const auto decoded = decode_run_header(kRunContext, encoded.bytes);
   ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
   EXPECT_EQ(*decoded, sample_header());
 }
@@ -79,7 +78,7 @@ TEST(RunCodec, ItIsReadAtAnyAddress) {
   for (std::size_t shift = 1; shift < 8; ++shift) {
     Bytes shifted(shift);
     shifted.insert(shifted.end(), framed.begin(), framed.end());
-    const auto decoded = decode_run_header(kContext, ByteSpan(shifted).subspan(shift));
+    const auto decoded = decode_run_header(kRunContext, ByteSpan(shifted).subspan(shift));
     ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
     EXPECT_EQ(*decoded, sample_header());
   }
@@ -107,54 +106,54 @@ TEST(RunCodec, TheBoundHolds) {
 }
 
 TEST(RunCodec, PiecesLieInTheirSamples) {
-  expect_corruption(complaint([](RunHeader& header) { header.pieces[0].hi = 0; }),
-                    "a piece of tokens [0, 0) of 20");
-  expect_corruption(complaint([](RunHeader& header) { header.pieces[1].hi = 21; }),
-                    "a piece of tokens [15, 21) of 20");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.pieces[0].hi = 0; }),
+                     "a piece of tokens [0, 0) of 20");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.pieces[1].hi = 21; }),
+                     "a piece of tokens [15, 21) of 20");
 }
 
 TEST(RunCodec, LabelIntervalsFitTheirPiece) {
   EXPECT_TRUE(
       complaint([](RunHeader& header) { header.pieces[0].facts.label_intervals = 3; }).is_ok());
-  expect_corruption(
+  expect_corrupt_run(
       complaint([](RunHeader& header) { header.pieces[0].facts.label_intervals = 4; }),
       "5 tokens with 4 label intervals; at most 3 are possible");
-  expect_corruption(
+  expect_corrupt_run(
       complaint([](RunHeader& header) { header.pieces[1].facts.label_intervals = 1; }),
       "at most 0 are possible");
 }
 
 TEST(RunCodec, EveryRowIsOwnedOnce) {
-  expect_corruption(complaint([](RunHeader& header) { header.micro_batches[1].pieces = 1; }),
-                    "1 members and 1 pieces: more than there are");
-  expect_corruption(complaint([](RunHeader& header) { header.micro_batches[0].pieces = 1; }),
-                    "members or pieces that belong to no micro-batch");
-  expect_corruption(complaint([](RunHeader& header) { header.micro_batches[0].members = 4; }),
-                    "more than there are");
-  expect_corruption(complaint([](RunHeader& header) { header.members.emplace_back(1); }),
-                    "belong to no micro-batch");
-  expect_corruption(complaint([](RunHeader& header) { header.pieces[1].facts.tensors = 1; }),
-                    "tensors that belong to no piece");
-  expect_corruption(complaint([](RunHeader& header) { header.pieces[1].facts.tensors = 3; }),
-                    "a piece with 3 tensors; 2 are left");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.micro_batches[1].pieces = 1; }),
+                     "1 members and 1 pieces: more than there are");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.micro_batches[0].pieces = 1; }),
+                     "members or pieces that belong to no micro-batch");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.micro_batches[0].members = 4; }),
+                     "more than there are");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.members.emplace_back(1); }),
+                     "belong to no micro-batch");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.pieces[1].facts.tensors = 1; }),
+                     "tensors that belong to no piece");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.pieces[1].facts.tensors = 3; }),
+                     "a piece with 3 tensors; 2 are left");
 }
 
 TEST(RunCodec, TensorsBelongToTokensOfThePiece) {
-  expect_corruption(complaint([](RunHeader& header) { header.tensors[0].token = 5; }),
-                    "a tensor of token 5; expected one of [0, 5)");
-  expect_corruption(complaint([](RunHeader& header) { header.tensors[1].token = 1; }),
-                    "a tensor of token 0; expected one of [1, 5)");
-  expect_corruption(complaint([](RunHeader& header) { header.tensors[0].info.shape = {0}; }),
-                    "a dimension of 0 elements");
-  expect_corruption(
+  expect_corrupt_run(complaint([](RunHeader& header) { header.tensors[0].token = 5; }),
+                     "a tensor of token 5; expected one of [0, 5)");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.tensors[1].token = 1; }),
+                     "a tensor of token 0; expected one of [1, 5)");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.tensors[0].info.shape = {0}; }),
+                     "a dimension of 0 elements");
+  expect_corrupt_run(
       complaint([](RunHeader& header) { header.tensors[0].info.name.assign(64, 'x'); }),
       "a tensor with a name of 64 bytes");
 }
 
 TEST(RunCodec, TheRankIsInItsRings) {
-  expect_corruption(complaint([](RunHeader& header) { header.rank = HdpRank(2); }),
-                    "rank 2 is not in the ring of its task 6");
-  expect_corruption(
+  expect_corrupt_run(complaint([](RunHeader& header) { header.rank = HdpRank(2); }),
+                     "rank 2 is not in the ring of its task 6");
+  expect_corrupt_run(
       complaint([](RunHeader& header) { header.micro_batches[0].offload.value = 65'537; }),
       "the offload ratio 65537/65536");
 }
@@ -168,19 +167,19 @@ TEST(RunCodec, EachMicroBatchGoesForwardThenBackward) {
   const RunEvent f1{1, Phase::kForward};
   const RunEvent b1{1, Phase::kBackward};
   EXPECT_TRUE(with_events({f1, f0, b0, b1}).is_ok());
-  expect_corruption(with_events({f0, b0}), "2 events; 2 micro-batches go forward and backward");
-  expect_corruption(with_events({b0, f0, f1, b1}), "micro-batch 0 of 2 goes through phase 1");
-  expect_corruption(with_events({f0, b0, f0, b0}), "micro-batch 0 of 2 goes through phase 0");
-  expect_corruption(with_events({f0, b0, b0, f1, b1}), "micro-batch 0 of 2 goes through phase 1");
-  expect_corruption(with_events({f0, b0, {2, Phase::kForward}, b1}), "micro-batch 2 of 2");
-  expect_corruption(with_events({f0, b0, {0, static_cast<Phase>(2)}, f1}), "through phase 2");
+  expect_corrupt_run(with_events({f0, b0}), "2 events; 2 micro-batches go forward and backward");
+  expect_corrupt_run(with_events({b0, f0, f1, b1}), "micro-batch 0 of 2 goes through phase 1");
+  expect_corrupt_run(with_events({f0, b0, f0, b0}), "micro-batch 0 of 2 goes through phase 0");
+  expect_corrupt_run(with_events({f0, b0, b0, f1, b1}), "micro-batch 0 of 2 goes through phase 1");
+  expect_corrupt_run(with_events({f0, b0, {2, Phase::kForward}, b1}), "micro-batch 2 of 2");
+  expect_corrupt_run(with_events({f0, b0, {0, static_cast<Phase>(2)}, f1}), "through phase 2");
 }
 
 TEST(RunCodec, TheProducerIsAPossibleOne) {
-  expect_corruption(complaint([](RunHeader& header) { header.identity.producer = "P"; }),
-                    "a producer's name of 1 bytes with term 3");
-  expect_corruption(complaint([](RunHeader& header) { header.identity.term = Term(0); }),
-                    "a producer's name of 1 bytes with term 0");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.identity.producer = "P"; }),
+                     "a producer's name of 1 bytes with term 3");
+  expect_corrupt_run(complaint([](RunHeader& header) { header.identity.term = Term(0); }),
+                     "a producer's name of 1 bytes with term 0");
 }
 
 /// What no header of ours can be encoded to.
@@ -192,8 +191,8 @@ TEST(RunCodec, FlagsAreKnown) {
   ASSERT_EQ(piece->flags(), 1U);
   const auto* flags = reinterpret_cast<const std::byte*>(piece) + kFlagsAt;
   payload[static_cast<std::size_t>(flags - payload.data())] = std::byte{5};
-  expect_corruption(
-      decode_run_header(kContext, encode_frame(ObjectKind::kRun, kUuid, payload)).status(),
+  expect_corrupt_run(
+      decode_run_header(kRunContext, encode_frame(ObjectKind::kRun, kTestUuid, payload)).status(),
       "a piece with the unknown flags 5");
 }
 
@@ -204,12 +203,12 @@ TEST(RunCodec, DamagedPayloadInARightFrame) {
   for (std::size_t bit = 0; bit < 8 * payload.size(); ++bit) {
     payload[bit / 8] ^= std::byte{1} << (bit % 8);
     const auto decoded =
-        decode_run_header(kContext, encode_frame(ObjectKind::kRun, kUuid, payload));
+        decode_run_header(kRunContext, encode_frame(ObjectKind::kRun, kTestUuid, payload));
     if (decoded.is_ok()) {
-      const auto again = decode_run_header(kContext, encode_run_header(*decoded).bytes);
+      const auto again = decode_run_header(kRunContext, encode_run_header(*decoded).bytes);
       EXPECT_TRUE(again.is_ok() && *again == *decoded) << "bit " << bit;
     } else if (!decoded.is(ErrorKind::kInvalid)) {  // A codec from the future.
-      expect_corruption(decoded.status(), "");
+      expect_corrupt_run(decoded.status(), "");
     }
     payload[bit / 8] ^= std::byte{1} << (bit % 8);
   }

@@ -17,7 +17,7 @@ using model::HdpRank;
 using Rows = std::vector<RunRow>;
 
 // 2 ranks of 3 steps: rows of 52 bytes at 64 and 116, runs from 192 on.
-const BatchContext kContext{
+const BatchContext kTableContext{
     .key = "d/key",
     .identity = {.stream = test_uuid(1), .producer = "p", .term = Term(3), .seq = Seq(7)},
     .steps = 3,
@@ -27,10 +27,10 @@ const Rows kFirst = {{192, 64, 1}, {256, 128, 2}, {384, 64, 3}};
 const Rows kSecond = {{448, 64, 4}, {512, 64, 5}, {576, 64, 6}};
 
 Bytes encoded(const Rows& rows, HdpRank rank = HdpRank(0)) {
-  return encode_rank_rows(kContext.identity, rank, rows);
+  return encode_rank_rows(kTableContext.identity, rank, rows);
 }
 Status complaint(const Rows& rows, HdpRank rank = HdpRank(0)) {
-  return decode_rank_rows(kContext, rank, encoded(rows, rank)).status();
+  return decode_rank_rows(kTableContext, rank, encoded(rows, rank)).status();
 }
 void expect_corruption(const Status& status, std::string_view message) {
   EXPECT_TRUE(status.is(ErrorKind::kCorruption)) << message << ": " << status.to_string();
@@ -57,8 +57,9 @@ TEST(RunTable, RowsLieAsDocumented) {
 }
 
 TEST(RunTable, RowsComeBack) {
-  EXPECT_EQ(decode_rank_rows(kContext, HdpRank(0), encoded(kFirst)).value(), kFirst);
-  EXPECT_EQ(decode_rank_rows(kContext, HdpRank(1), encoded(kSecond, HdpRank(1))).value(), kSecond);
+  EXPECT_EQ(decode_rank_rows(kTableContext, HdpRank(0), encoded(kFirst)).value(), kFirst);
+  EXPECT_EQ(decode_rank_rows(kTableContext, HdpRank(1), encoded(kSecond, HdpRank(1))).value(),
+            kSecond);
 }
 
 TEST(RunTable, AnEntrysCopyIsAsLargeAsTheHeadExpects) {
@@ -73,23 +74,23 @@ TEST(RunTable, AnyBitFlippedIsCorruption) {
   Bytes bytes = encoded(kFirst);
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     bytes[bit / 8] ^= std::byte{1} << (bit % 8);
-    expect_corruption(decode_rank_rows(kContext, HdpRank(0), bytes).status(),
+    expect_corruption(decode_rank_rows(kTableContext, HdpRank(0), bytes).status(),
                       "d/key: at byte 64: damaged");
     bytes[bit / 8] ^= std::byte{1} << (bit % 8);
   }
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     expect_corruption(
-        decode_rank_rows(kContext, HdpRank(0), ByteSpan(bytes).first(size)).status(),
+        decode_rank_rows(kTableContext, HdpRank(0), ByteSpan(bytes).first(size)).status(),
         "d/key: at byte 64: the run table has " + std::to_string(size) + " bytes of rank 0");
   }
 }
 
 TEST(RunTable, AnotherRanksOrObjectsRowsAreNotTaken) {
   const Bytes bytes = encoded(kFirst);
-  expect_corruption(decode_rank_rows(kContext, HdpRank(1), bytes).status(),
+  expect_corruption(decode_rank_rows(kTableContext, HdpRank(1), bytes).status(),
                     "d/key: at byte 116: damaged, or not the run table of rank 1 in batch 7 of p");
   for (const int change : {0, 1, 2, 3}) {
-    BatchContext other = kContext;
+    BatchContext other = kTableContext;
     if (change == 0) other.identity.stream = test_uuid(2);
     if (change == 1) other.identity.producer = "q";
     if (change == 2) other.identity.term = Term(4);
@@ -116,14 +117,16 @@ TEST(RunTable, RunsFollowEachOtherInsideTheObject) {
 class BatchFrontTest : public testing::Test {
  protected:
   static Bytes front(const Rows& first, const Rows& second) {
-    Bytes bytes = encode_batch_header(kContext, {});
+    Bytes bytes = encode_batch_header(kTableContext, {});
     for (const Bytes& rows : {encoded(first), encoded(second, HdpRank(1))}) {
       bytes.insert(bytes.end(), rows.begin(), rows.end());
     }
     bytes.resize(192);
     return bytes;
   }
-  static Result<BatchFront> decode(ByteSpan bytes) { return decode_batch_front(kContext, bytes); }
+  static Result<BatchFront> decode(ByteSpan bytes) {
+    return decode_batch_front(kTableContext, bytes);
+  }
 };
 
 TEST_F(BatchFrontTest, SaysWhereTheRunsEnd) {

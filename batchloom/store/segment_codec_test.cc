@@ -11,8 +11,6 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 /// Level 1: steps 10 to 29 in two segments of level 0.
 Segment parent_segment() {
   return {.level = 1,
@@ -25,9 +23,9 @@ Segment parent_segment() {
 
 TEST(SegmentCodec, ReadsSmallSegmentsBack) {
   for (const Segment& segment : {small_segment(), parent_segment()}) {
-    const Encoded encoded = encode_segment(kUuid, segment);
+    const Encoded encoded = encode_segment(kTestUuid, segment);
     const auto decoded =
-        decode_segment(kUuid, reference_to(segment, encoded, Slot(9)), encoded.bytes);
+        decode_segment(kTestUuid, reference_to(segment, encoded, Slot(9)), encoded.bytes);
     ASSERT_TRUE(decoded.is_ok()) << decoded.status().to_string();
     EXPECT_EQ(*decoded, segment);
   }
@@ -49,11 +47,11 @@ class SegmentCodecRules : public testing::TestWithParam<BrokenSegment> {};
 TEST_P(SegmentCodecRules, AreChecked) {
   Segment segment = GetParam().base();
   if (GetParam().breaks) GetParam().breaks(segment);
-  const Encoded encoded = encode_segment(kUuid, segment);
+  const Encoded encoded = encode_segment(kTestUuid, segment);
   SegmentRef ref = reference_to(segment, encoded, Slot(9));
   if (GetParam().misleads) GetParam().misleads(ref);
 
-  const Status status = decode_segment(kUuid, ref, encoded.bytes).status();
+  const Status status = decode_segment(kTestUuid, ref, encoded.bytes).status();
   EXPECT_TRUE(status.is(ErrorKind::kCorruption)) << status.to_string();
   EXPECT_EQ(status.message().find("s/"), 0U) << status.message();
   EXPECT_NE(status.message().find(": at byte "), std::string::npos) << status.message();
@@ -156,12 +154,12 @@ INSTANTIATE_TEST_SUITE_P(All, SegmentCodecRules, testing::ValuesIn(kBrokenSegmen
 RC_GTEST_PROP(SegmentCodec, ReadsEverySegmentBack, ()) {
   const auto level = *rc::gen::inRange<std::uint32_t>(0, kMaxLevels);
   const Segment segment = *arbitrary_segment(level, Slot(1000));
-  const Encoded encoded = encode_segment(kUuid, segment);
+  const Encoded encoded = encode_segment(kTestUuid, segment);
   const auto decoded =
-      decode_segment(kUuid, reference_to(segment, encoded, Slot(1000)), encoded.bytes);
+      decode_segment(kTestUuid, reference_to(segment, encoded, Slot(1000)), encoded.bytes);
   RC_ASSERT(decoded.is_ok());
   RC_ASSERT(*decoded == segment);
-  RC_ASSERT(encode_segment(kUuid, *decoded).bytes == encoded.bytes);
+  RC_ASSERT(encode_segment(kTestUuid, *decoded).bytes == encoded.bytes);
 }
 
 }  // namespace

@@ -125,7 +125,8 @@ TEST_F(Segments, AreVisitedOnceParentsFirstWithoutLoadingLeaves) {
     EXPECT_TRUE(seen.insert(key).second) << key;
     EXPECT_TRUE(announced.contains(key)) << key << " came before its parent";
     if (ref.level == 0) continue;
-    for (const SegmentRef& child : reader_.load(ref, {}).value()->children) {
+    const auto segment = reader_.load(ref, {}).value();
+    for (const SegmentRef& child : segment->children) {
       announced.insert(segment_key(child.name()));
     }
   }

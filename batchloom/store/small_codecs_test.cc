@@ -8,8 +8,6 @@
 namespace batchloom::store {
 namespace {
 
-const StreamUuid kUuid = test_uuid(1);
-
 ProducerRow row_for(const Encoded& encoded) {
   ProducerRow row = small_head().producers[1];
   row.state.ref->size_bytes = static_cast<std::uint32_t>(encoded.bytes.size());
@@ -18,18 +16,18 @@ ProducerRow row_for(const Encoded& encoded) {
 }
 
 RC_GTEST_PROP(StateCodec, ReadsEveryStateBack, (std::string state)) {
-  const Encoded encoded = encode_state(kUuid, as_bytes(state));
-  const auto decoded = decode_state(kUuid, row_for(encoded), encoded.bytes);
+  const Encoded encoded = encode_state(kTestUuid, as_bytes(state));
+  const auto decoded = decode_state(kTestUuid, row_for(encoded), encoded.bytes);
   RC_ASSERT(decoded.is_ok());
   RC_ASSERT(as_text(*decoded) == state);
 }
 
 TEST(StateCodec, RefusesAnotherObjectThanTheOneMeant) {
-  const Encoded encoded = encode_state(kUuid, as_bytes("state"));
-  const Encoded other = encode_state(kUuid, as_bytes("other"));
-  const Encoded longer = encode_state(kUuid, as_bytes("longer"));
+  const Encoded encoded = encode_state(kTestUuid, as_bytes("state"));
+  const Encoded other = encode_state(kTestUuid, as_bytes("other"));
+  const Encoded longer = encode_state(kTestUuid, as_bytes("longer"));
   for (const Encoded& wrong : {other, longer}) {
-    const Status status = decode_state(kUuid, row_for(encoded), wrong.bytes).status();
+    const Status status = decode_state(kTestUuid, row_for(encoded), wrong.bytes).status();
     EXPECT_TRUE(status.is(ErrorKind::kCorruption));
     EXPECT_EQ(status.message().find(
                   "d/00/beta.000000000004.000000000001.000000000000004d.state: at byte 0: another"),
@@ -39,7 +37,7 @@ TEST(StateCodec, RefusesAnotherObjectThanTheOneMeant) {
 }
 
 RC_GTEST_PROP(FloorCodec, ReadsEveryFloorBack, (std::uint64_t floor)) {
-  const auto decoded = decode_floor(kUuid, encode_floor(kUuid, Slot(floor)));
+  const auto decoded = decode_floor(kTestUuid, encode_floor(kTestUuid, Slot(floor)));
   RC_ASSERT(decoded.is_ok());
   RC_ASSERT(*decoded == Slot(floor));
 }

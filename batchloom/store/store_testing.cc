@@ -222,6 +222,10 @@ rc::Gen<Segment> arbitrary_segment(std::uint32_t level, Slot slot) {
   return rc::gen::exec([level, slot] { return pick_segment(level, slot); });
 }
 
+model::Topology topology_of(std::string_view axes) {
+  return model::Topology::parse(axes).value();
+}
+
 StreamUuid test_uuid(std::uint64_t number) {
   StreamUuid uuid;
   store_le(number, uuid.bytes.data());

@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "batchloom/base/bytes.h"
+#include "batchloom/model/topology.h"
 #include "batchloom/store/codec.h"
 #include "batchloom/store/head.h"
 #include "batchloom/store/ids.h"
@@ -28,6 +30,9 @@ rc::Gen<Segment> arbitrary_segment(std::uint32_t level, Slot slot);
 
 /// The stream that `number` stands for; the same one in every process.
 StreamUuid test_uuid(std::uint64_t number);
+inline const StreamUuid kTestUuid = test_uuid(1);
+/// Such as "dp=2,cp=4". Precondition: it is one.
+model::Topology topology_of(std::string_view axes);
 /// A small head of slot 9 in which every field is set: two producers, one with a state inline and
 /// one by reference, two levels, two entries, two topologies, two skipped steps.
 Head small_head();

@@ -14,10 +14,6 @@ using objstore::Operation;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-model::Topology topology_of(std::string_view axes) {
-  return model::Topology::parse(axes).value();
-}
-
 std::string message_of(const Status& status) {
   return std::string(status.message());
 }

@@ -9,21 +9,21 @@ namespace {
 using objstore::Operation;
 using objstore::PutCondition;
 
-constexpr std::string_view kKey = "d/00/object";
+constexpr std::string_view kUploadKey = "d/00/object";
 
 class Upload : public StoreTest {
  protected:
   Status upload(const CallOptions& call = {}) {
     const std::array<ByteSpan, 3> parts = {as_bytes("one, "), as_bytes(""), as_bytes("two")};
-    return upload_unique(*stream_, kKey, parts, call);
+    return upload_unique(*stream_, kUploadKey, parts, call);
   }
   std::string stored() {
-    const auto data = memory_.get(kKey, {}, {}).value();
+    const auto data = memory_.get(kUploadKey, {}, {}).value();
     return data ? std::string(as_text(data->bytes)) : "(missing)";
   }
   void put_there(std::string_view text) {
     ASSERT_TRUE(
-        objstore::put_bytes(memory_, kKey, as_bytes(text), PutCondition::none(), {}).is_ok());
+        objstore::put_bytes(memory_, kUploadKey, as_bytes(text), PutCondition::none(), {}).is_ok());
   }
   void next_put(Answer answer, std::function<void()> before = {}) {
     objects_.next({.operation = Operation::kPut, .answer = answer, .before = std::move(before)});
@@ -71,7 +71,7 @@ TEST_F(Upload, AnotherSizeIsCorruption) {
 
 TEST_F(Upload, WhatVanishesAgainIsPutAgain) {
   put_there("one, two");
-  const std::string key(kKey);
+  const std::string key(kUploadKey);
   objects_.next({.operation = Operation::kHead,
                  .before = [&] { ASSERT_TRUE(memory_.remove(std::span(&key, 1), {}).is_ok()); }});
   EXPECT_TRUE(upload().is_ok());
