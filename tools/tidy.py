@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     cpp.pragma_once,
     cpp.using_namespace,
     cpp.macro,
+    cpp.range_of_part,
     cpp.heavy_header,
     layers.include_form,
     layers.layers,

@@ -122,3 +122,31 @@ def heavy_header(tree: Tree) -> Iterator[Finding]:
             if HEAVY.search(path):
                 message = f"<{path}> is slow to compile: include it in one .cc, declare here"
                 yield Finding(file.path, number, message)
+
+
+FOR = re.compile(r"\bfor\s*\(")
+RANGE_OF = re.compile(r"(?<!:):(?!:)")
+PART_OF_CALL = re.compile(r"\)\s*->")
+
+
+def in_parentheses(code: str, begin: int) -> str:
+    """What stands between the parenthesis that opens before `begin` and its partner."""
+    depth = 1
+    for at in range(begin, len(code)):
+        depth += {"(": 1, ")": -1}.get(code[at], 0)
+        if depth == 0:
+            return code[begin:at]
+    return ""
+
+
+def range_of_part(tree: Tree) -> Iterator[Finding]:
+    """`for (x : f()->parts)`: what f() returned is gone before the first turn (until C++23)."""
+    for file in tree.of_kind(*CPP):
+        code = "\n".join(file.code_lines)
+        for loop in FOR.finditer(code):
+            head = in_parentheses(code, loop.end())
+            colon = RANGE_OF.search(head) if ";" not in head else None
+            if colon and PART_OF_CALL.search(head, colon.end()):
+                number = code.count("\n", 0, loop.start()) + 1
+                message = "loops over a part of what a call returned: name that before the loop"
+                yield Finding(file.path, number, message)
