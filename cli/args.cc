@@ -53,6 +53,13 @@ constexpr std::uint64_t kMostJobs = 1024;
 /// The probe holds that many for each of its racers.
 constexpr std::uint64_t kMostProbeBytes = std::uint64_t{256} << 20;
 
+std::optional<store::VerifyDepth> verify_depth(std::string_view text) {
+  if (text == "manifest") return store::VerifyDepth::kManifest;
+  if (text == "records") return store::VerifyDepth::kRecords;
+  if (text == "payload") return store::VerifyDepth::kPayload;
+  return std::nullopt;
+}
+
 void define_init(Options& options, StoreInit& init) {
   define_stream(options, init.stream);
 }
@@ -83,6 +90,17 @@ void define_show(Options& options, StoreShow& show) {
 
 void define_verify(Options& options, StoreVerify& verify) {
   define_stream(options, verify.stream);
+  options.text(
+      "--depth", "manifest|records|payload",
+      "manifest: batches by name and size; records (default): their indexes too, and that "
+      "no record is drawn twice; payload: every byte",
+      [&verify](const std::string& depth) {
+        const auto chosen = verify_depth(depth);
+        if (chosen) verify.depth = *chosen;
+        return chosen ? Status::ok()
+                      : Status::invalid(fmt::format(
+                            "--depth: '{}' is neither manifest nor records nor payload", depth));
+      });
 }
 
 void define_fence(Options& options, StoreFence& fence) {

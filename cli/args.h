@@ -13,6 +13,7 @@
 
 #include "batchloom/simulator/store_sim.h"
 #include "batchloom/simulator/synthetic.h"
+#include "batchloom/store/batch_check.h"
 #include "batchloom/store/ids.h"
 #include "batchloom/store/pins.h"
 #include "cli/command_line.h"
@@ -47,9 +48,10 @@ struct StoreShow {
   std::optional<model::HdpRank> rank;  ///< All ranks where absent.
 };
 
-/// `batchloom store verify URL`
+/// `batchloom store verify URL [--depth manifest|records|payload]`
 struct StoreVerify {
   StreamArgs stream;
+  store::VerifyDepth depth = store::VerifyDepth::kRecords;
 };
 
 /// `batchloom store fence URL --producer NAME`

@@ -30,7 +30,11 @@ TEST(Args, ReadsTheOptionsOfAllCommands) {
 
   EXPECT_EQ(parse_as<StoreShow>({"store", "show", "/x", "--slot=3"}).slot, store::Slot(3));
   EXPECT_EQ(parse_as<StoreShow>({"store", "show", "/x", "--step=0"}).step, store::Step(0));
-  EXPECT_TRUE(parse_as<StoreVerify>({"store", "verify", "/x", "--json"}).stream.json);
+  const auto verify = parse_as<StoreVerify>({"store", "verify", "/x", "--json"});
+  EXPECT_TRUE(verify.stream.json);
+  EXPECT_EQ(verify.depth, store::VerifyDepth::kRecords);
+  EXPECT_EQ(parse_as<StoreVerify>({"store", "verify", "/x", "--depth=payload"}).depth,
+            store::VerifyDepth::kPayload);
   EXPECT_EQ(parse_as<StoreFence>({"store", "fence", "/x", "--producer=a-1"}).producer, "a-1");
   EXPECT_EQ(parse_as<StoreProbe>({"store", "probe", "/x"}).size_bytes, std::size_t{9} << 20);
   EXPECT_EQ(parse_as<StoreProbe>({"store", "probe", "/x", "--size=0"}).size_bytes, 0u);
@@ -82,6 +86,8 @@ TEST(Args, RefusesWhatMakesNoSense) {
   EXPECT_THAT(usage_error({"store", "show", "/x", "--slot=1", "--step=1"}),
               HasSubstr("--slot excludes --step"));
   EXPECT_THAT(usage_error({"store", "show", "/x", "--slot=0"}), HasSubstr("from 1 to"));
+  EXPECT_THAT(usage_error({"store", "verify", "/x", "--depth=all"}),
+              HasSubstr("neither manifest nor records nor payload"));
   EXPECT_THAT(usage_error({"store", "fence", "/x"}), HasSubstr("--producer is required"));
   EXPECT_THAT(usage_error({"store", "fence", "/x", "--producer=A"}), HasSubstr("is not a name"));
   EXPECT_THAT(usage_error({"sim", "store", "--break=x"}), HasSubstr("choose one of drop-rule"));

@@ -22,10 +22,14 @@ Fields describe(const store::VerifyReport& report) {
       .add("batch_bytes", report.batch_bytes)
       .add("segments_by_level", std::span<const std::uint64_t>(report.segments))
       .add("producers", report.producers)
+      .add("samples", report.samples)
+      .add("tokens", report.tokens)
       .add("complete", report.complete)
       .add("orphan_segments", report.orphans.segments)
       .add("orphan_states", report.orphans.states)
       .add("orphan_batches", report.orphans.batches)
+      .add("trimmed_segments", report.trimmed.segments)
+      .add("trimmed_batches", report.trimmed.batches)
       .add("foreign", std::span<const std::string>(report.foreign))
       .add("problems", std::span<const std::string>(report.problems));
   return fields;
@@ -36,7 +40,8 @@ Fields describe(const store::VerifyReport& report) {
 Status run(const StoreVerify& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream({}));
-  BL_ASSIGN_OR_RETURN(const store::VerifyReport report, store::verify_stream(*stream, {}));
+  BL_ASSIGN_OR_RETURN(const store::VerifyReport report,
+                      store::verify_stream(*stream, args.depth, {}));
   print_result(describe(report), args.stream.json);
   if (report.is_sound()) return Status::ok();
   return Status::corruption(fmt::format("{}: {} problem{}", args.stream.location.url,

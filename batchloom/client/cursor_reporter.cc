@@ -65,7 +65,7 @@ Status CursorReporter::wait_for_news(const CallOptions& call) {
 Status CursorReporter::repeat_report(const CallOptions& call) {
   store::Backoff backoff(stream_.runtime());
   for (bool first = true;; first = false) {
-    const Status reported = report_now(call);
+    Status reported = report_now(call);
     if (reported.is_ok() || reported.is(ErrorKind::kCancelled)) return reported;
     failures_.add();
     if (first) {

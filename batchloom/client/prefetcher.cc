@@ -264,7 +264,8 @@ void Prefetcher::settle(const Round& round, const Status& ended) {
 }
 
 template <class Attempt>
-auto Prefetcher::persist(const Round& round, Attempt attempt) -> decltype(attempt(CallOptions())) {
+auto Prefetcher::persist(const Round& round, const Attempt& attempt)
+    -> decltype(attempt(CallOptions())) {
   const CallOptions call{.deadline = kNever, .stop = round.stop};
   store::Backoff backoff(runtime_);
   for (bool first = true;; first = false) {

@@ -79,7 +79,7 @@ class Prefetcher {
   Step publish(const Round& round, std::uint64_t reserved_bytes, FetchedSteps fetched);
   void settle(const Round& round, const Status& ended);
   template <class Attempt>
-  auto persist(const Round& round, Attempt attempt) -> decltype(attempt(CallOptions()));
+  auto persist(const Round& round, const Attempt& attempt) -> decltype(attempt(CallOptions()));
   /// Keeps the error for messages, and logs the first of a series.
   void note_trouble(const Round& round, const Status& trouble);
   void forget_trouble(const Round& round);

@@ -30,7 +30,8 @@ class Auditor {
 
   /// What `batchloom store verify` would say.
   Status verify() {
-    BL_ASSIGN_OR_RETURN(const store::VerifyReport report, store::verify_stream(stream_, {}));
+    BL_ASSIGN_OR_RETURN(const store::VerifyReport report,
+                        store::verify_stream(stream_, store::VerifyDepth::kRecords, {}));
     if (report.problems.empty()) return Status::ok();
     return Status::corruption("`store verify` finds " + report.problems.front());
   }

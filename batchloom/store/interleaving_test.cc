@@ -134,7 +134,7 @@ TEST(Interleaving, EventsAmongCommitsAreSoundAndHappenOnce) {
     bucket.run();
     bucket.expect_whole(12);
     const auto stream = Stream::open(bucket.judge(), kOptions, {}).value();
-    EXPECT_TRUE(verify_stream(*stream, {}).value().problems.empty());
+    EXPECT_TRUE(verify_stream(*stream, VerifyDepth::kManifest, {}).value().problems.empty());
     const HeadPtr head = newest(*stream);
     EXPECT_EQ(head->head.topologies.size(), 1u);
     EXPECT_EQ(static_cast<std::size_t>(events), 1 + head->head.skipped.size());

@@ -39,7 +39,7 @@ class LocalPins : public testing::Test {
     return pin_step(*stream_, {.group = "g", .id = id, .step = step}, {}).value();
   }
   void expect_sound() {
-    const auto report = verify_stream(*stream_, {});
+    const auto report = verify_stream(*stream_, VerifyDepth::kManifest, {});
     ASSERT_TRUE(report.is_ok()) << report.status().to_string();
     EXPECT_THAT(report->problems, IsEmpty());
     EXPECT_THAT(report->foreign, IsEmpty());

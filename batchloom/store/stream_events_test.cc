@@ -33,7 +33,7 @@ class Events : public StoreTest {
   Head newest_head() { return newest(*other_)->head; }
   /// Each slot is what one session, event or step of a trim may have made of the one before.
   void expect_sound() {
-    const auto report = verify_stream(*other_, {});
+    const auto report = verify_stream(*other_, VerifyDepth::kManifest, {});
     ASSERT_TRUE(report.is_ok()) << report.status().to_string();
     EXPECT_THAT(report->problems, IsEmpty());
   }

@@ -44,7 +44,7 @@ TrimReport TrimTest::run_trim(const Stream& stream) {
 }
 
 void TrimTest::expect_sound() {
-  const auto report = verify_stream(*other_, {});
+  const auto report = verify_stream(*other_, VerifyDepth::kManifest, {});
   ASSERT_TRUE(report.is_ok()) << report.status().to_string();
   EXPECT_THAT(report->problems, testing::IsEmpty());
 }

@@ -27,11 +27,23 @@ struct Reading {
 template <class Decode>
 using Decoded = std::remove_cvref_t<decltype(std::declval<Decode&>()(ByteSpan()).value())>;
 
+/// What goes through the entries in step order.
+struct HistoryChecks {
+  SequenceCheck sequences;
+  BatchCheck batches;
+
+  void skip() {
+    sequences.skip();
+    batches.skip();
+  }
+};
+
 /// One verification under way.
 class Verification {
  public:
-  Verification(const Stream& stream, StreamInventory inventory, const CallOptions& call)
-      : stream_(stream), inventory_(std::move(inventory)), call_(call) {}
+  Verification(const Stream& stream, VerifyDepth depth, StreamInventory inventory,
+               const CallOptions& call)
+      : stream_(stream), depth_(depth), inventory_(std::move(inventory)), call_(call) {}
 
   Result<VerifyReport> run() {
     BL_RETURN_IF_ERROR(check_floor());
@@ -62,9 +74,10 @@ class Verification {
   Result<Slot> check_unlisted(Slot from, Slot end);
   Result<bool> check_slot(Slot slot);
   Status check_history(const Head& head);
-  Status walk_segment(const SegmentRef& ref, Step end, SequenceCheck& sequences);
-  Status check_entry(const std::string& holder, const Entry& entry, SequenceCheck& sequences);
-  Status check_object(const std::string& holder, const Entry& entry);
+  Status walk_segment(const SegmentRef& ref, Step end, HistoryChecks& checks);
+  Status check_entry(const std::string& holder, const Entry& entry, HistoryChecks& checks);
+  Result<bool> check_object(const std::string& holder, const Entry& entry);
+  Status check_batch(const Entry& entry, BatchCheck& batches);
   Status check_producers(const Head& head);
   Status check_state(const ProducerRow& row);
   Result<HeadPtr> newest_by_now();
@@ -73,6 +86,7 @@ class Verification {
   Status check_still();
 
   const Stream& stream_;
+  const VerifyDepth depth_;
   StreamInventory inventory_;
   const CallOptions& call_;
   VerifyReport report_;
@@ -195,19 +209,24 @@ Status Verification::check_history(const Head& head) {
   }
   const Step tail_begin = head.tail.empty() ? head.next_step : head.tail.front().first_step;
   const Step begin = roots.empty() ? tail_begin : roots.front().first_step;
-  SequenceCheck sequences(begin == Step(0));
+  const bool from_start = begin == Step(0);
+  HistoryChecks checks{
+      .sequences = SequenceCheck(from_start),
+      .batches = BatchCheck(stream_, depth_, from_start && head.first_step == Step(0))};
   for (std::size_t i = 0; i < roots.size(); ++i) {
     const Step end = i + 1 < roots.size() ? roots[i + 1].first_step : tail_begin;
-    BL_RETURN_IF_ERROR(walk_segment(roots[i], end, sequences));
+    BL_RETURN_IF_ERROR(walk_segment(roots[i], end, checks));
   }
-  for (const Entry& entry : head.tail) BL_RETURN_IF_ERROR(check_entry(key, entry, sequences));
+  for (const Entry& entry : head.tail) BL_RETURN_IF_ERROR(check_entry(key, entry, checks));
   for (const ProducerRow& row : head.producers) {
-    if (const auto wrong = sequences.check_row(row)) problem(key, *wrong);
+    if (const auto wrong = checks.sequences.check_row(row)) problem(key, *wrong);
   }
+  report_.samples = checks.batches.records().samples();
+  report_.tokens = checks.batches.records().tokens();
   return Status::ok();
 }
 
-Status Verification::walk_segment(const SegmentRef& ref, Step end, SequenceCheck& sequences) {
+Status Verification::walk_segment(const SegmentRef& ref, Step end, HistoryChecks& checks) {
   const std::string key = segment_key(ref.name());
   const auto claim = inventory_.claim(ref.name());
   if (claim && claim->again) problem(key, "referred to twice");
@@ -222,7 +241,7 @@ Status Verification::walk_segment(const SegmentRef& ref, Step end, SequenceCheck
                       }));
   const std::optional<Segment>& segment = reading.value;
   if (!segment) {
-    sequences.skip();
+    checks.skip();
     if (reading.missing) {
       BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(end));
       if (!kept) return Status::ok();
@@ -236,29 +255,35 @@ Status Verification::walk_segment(const SegmentRef& ref, Step end, SequenceCheck
                              segment->end_step.value, end.value));
   }
   for (const Entry& entry : segment->entries) {
-    BL_RETURN_IF_ERROR(check_entry(key, entry, sequences));
+    BL_RETURN_IF_ERROR(check_entry(key, entry, checks));
   }
   const auto& children = segment->children;
   for (std::size_t i = 0; i < children.size(); ++i) {
     const Step child_end = i + 1 < children.size() ? children[i + 1].first_step : segment->end_step;
-    BL_RETURN_IF_ERROR(walk_segment(children[i], child_end, sequences));
+    BL_RETURN_IF_ERROR(walk_segment(children[i], child_end, checks));
   }
   return Status::ok();
 }
 
 Status Verification::check_entry(const std::string& holder, const Entry& entry,
-                                 SequenceCheck& sequences) {
+                                 HistoryChecks& checks) {
   ++report_.entries;
   report_.steps += entry.steps;
   report_.batch_bytes += entry.size_bytes;
-  if (const auto wrong = sequences.add(entry)) problem(holder, *wrong);
-  if (entry.end_step() > report_.first_step) return check_object(holder, entry);
+  if (const auto wrong = checks.sequences.add(entry)) problem(holder, *wrong);
+  if (entry.end_step() > report_.first_step) {
+    BL_ASSIGN_OR_RETURN(const bool whole, check_object(holder, entry));
+    if (whole) return check_batch(entry, checks.batches);
+    checks.batches.skip();
+    return Status::ok();
+  }
   const auto claim = inventory_.claim(entry.object());
   if (claim && !claim->again) ++report_.trimmed.batches;
   return Status::ok();
 }
 
-Status Verification::check_object(const std::string& holder, const Entry& entry) {
+/// Whether the object is there in its full size.
+Result<bool> Verification::check_object(const std::string& holder, const Entry& entry) {
   const DataName name = entry.object();
   const auto claim = inventory_.claim(name);
   std::optional<std::uint64_t> size_bytes;
@@ -274,7 +299,7 @@ Status Verification::check_object(const std::string& holder, const Entry& entry)
   }
   if (!size_bytes) {
     BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(entry.end_step()));
-    if (!kept) return Status::ok();
+    if (!kept) return false;
     problem(data_key(name), fmt::format("missing, though step {} in {} is stored there",
                                         entry.first_step.value, holder));
   } else if (*size_bytes != entry.size_bytes) {
@@ -283,6 +308,15 @@ Status Verification::check_object(const std::string& holder, const Entry& entry)
                         *size_bytes < entry.size_bytes ? "truncated" : "too long", *size_bytes,
                         entry.first_step.value, holder, entry.size_bytes));
   }
+  return size_bytes == entry.size_bytes;
+}
+
+Status Verification::check_batch(const Entry& entry, BatchCheck& batches) {
+  BL_ASSIGN_OR_RETURN(const auto problems, batches.check(entry, call_));
+  if (problems.empty()) return Status::ok();
+  BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(entry.end_step()));  // Removed meanwhile?
+  if (kept)
+    for (const std::string& text : problems) problem(text);
   return Status::ok();
 }
 
@@ -351,9 +385,10 @@ Status Verification::check_still() {
 
 }  // namespace
 
-Result<VerifyReport> verify_stream(const Stream& stream, const CallOptions& call) {
+Result<VerifyReport> verify_stream(const Stream& stream, VerifyDepth depth,
+                                   const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(StreamInventory inventory, StreamInventory::list(stream, call));
-  return Verification(stream, std::move(inventory), call).run();
+  return Verification(stream, depth, std::move(inventory), call).run();
 }
 
 }  // namespace batchloom::store

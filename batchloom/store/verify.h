@@ -16,15 +16,17 @@
 //     stays unclaimed is an orphan.
 //  5. What holds trimmed steps alone, and still stands in a segment that holds others too, may be
 //     there or not. It is counted.
+//  6. As deep as asked (batch_check.h): read the index of each batch object that is claimed, check
+//     its plans and that no record is drawn twice; read the runs of all ranks.
 //
-// What cannot be told: a stream without its newest slots looks like an older one. Not looked at:
-// the bytes of batch objects, which only their readers can verify.
+// What cannot be told: a stream without its newest slots looks like an older one.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "batchloom/store/batch_check.h"
 #include "batchloom/store/stream.h"
 #include "batchloom/store/stream_inventory.h"
 
@@ -43,6 +45,8 @@ struct VerifyReport {
   std::uint64_t batch_bytes = 0;        ///< That these entries refer to.
   std::vector<std::uint64_t> segments;  ///< Referred to, by level.
   std::uint64_t producers = 0;          ///< Rows of the newest head.
+  std::uint64_t samples = 0;            ///< In the indexes that were read.
+  std::uint64_t tokens = 0;             ///< Of these samples.
 
   /// The newest head and its whole tree, trimmed parts aside, could be read. Otherwise entries,
   /// steps and segments are those that could, and objects that only the rest refers to are counted
@@ -63,6 +67,8 @@ struct VerifyReport {
 /// could not be finished: those of the object store, and `conflict` where a reclaimer has raised
 /// the floor meanwhile. Producers and trims may go on, and what they do is no damage. Blocks for
 /// about one read per slot and segment; memory grows by some 60 bytes an object.
-Result<VerifyReport> verify_stream(const Stream& stream, const CallOptions& call);
+/// With the depth kRecords, two more reads per batch object; with kPayload, all there is.
+Result<VerifyReport> verify_stream(const Stream& stream, VerifyDepth depth,
+                                   const CallOptions& call);
 
 }  // namespace batchloom::store

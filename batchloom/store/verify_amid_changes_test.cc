@@ -27,7 +27,7 @@ ScriptLine after_listing(std::function<void()> act) {
 class VerifyAmidChanges : public StoreTest {
  protected:
   VerifyReport verify() {
-    auto report = verify_stream(*stream_, {});
+    auto report = verify_stream(*stream_, VerifyDepth::kManifest, {});
     EXPECT_TRUE(report.is_ok()) << report.status().to_string();
     return std::move(report).value();
   }

@@ -87,7 +87,7 @@ class Verify : public testing::Test {
   }
 
   VerifyReport verify() {
-    auto report = verify_stream(*stream_, {});
+    auto report = verify_stream(*stream_, VerifyDepth::kManifest, {});
     EXPECT_TRUE(report.is_ok()) << report.status().to_string();
     return std::move(report).value();
   }
@@ -457,11 +457,11 @@ TEST_F(Verify, LooksForAnObjectThatTheListingMissed) {
 TEST_F(Verify, EndsWithAnErrorThatIsNotAboutDamage) {
   grow();
   objects_.next({.operation = Operation::kGet, .prefix = "m/", .answer = Answer::kForbidden});
-  EXPECT_TRUE(verify_stream(*stream_, {}).is(ErrorKind::kInvalid));
+  EXPECT_TRUE(verify_stream(*stream_, VerifyDepth::kManifest, {}).is(ErrorKind::kInvalid));
   objects_.next({.operation = Operation::kGet, .prefix = "s/", .answer = Answer::kUnavailable});
-  EXPECT_TRUE(verify_stream(*stream_, {}).is(ErrorKind::kUnavailable));
+  EXPECT_TRUE(verify_stream(*stream_, VerifyDepth::kManifest, {}).is(ErrorKind::kUnavailable));
   objects_.next({.operation = Operation::kList, .prefix = "", .answer = Answer::kUnavailable});
-  EXPECT_TRUE(verify_stream(*stream_, {}).is(ErrorKind::kUnavailable));
+  EXPECT_TRUE(verify_stream(*stream_, VerifyDepth::kManifest, {}).is(ErrorKind::kUnavailable));
 }
 
 TEST_F(Verify, ReadsAgainWhatWasDamagedOnTheWay) {
@@ -477,7 +477,7 @@ TEST_F(Verify, AsksForQuietWhereTheFloorRises) {
   objects_.next({.operation = Operation::kGet, .prefix = "m/", .before = [this] {
                    ASSERT_TRUE(Reclaimer(*stream_).run({}).is_ok());
                  }});
-  const auto report = verify_stream(*stream_, {});
+  const auto report = verify_stream(*stream_, VerifyDepth::kManifest, {});
   EXPECT_TRUE(report.is(ErrorKind::kConflict)) << report.status().to_string();
   EXPECT_THAT(std::string(report.status().message()), HasSubstr("rose from 0 to 21"));
 }
