@@ -141,7 +141,7 @@ def test_show_prints_the_entry_of_a_step(pristine: Path) -> None:
 def test_verify_counts(pristine: Path) -> None:
     report = succeed_json("store", "verify", pristine)
     expected = {"floor": 13, "newest": 17, "slots": 4, "entries": 12, "steps": 15, "producers": 2}
-    expected |= {"samples": 33, "tokens": 0}
+    expected |= {"samples": 39, "tokens": 288}
     assert expected.items() <= report.items()
     assert len(report["segments_by_level"]) >= 2
     assert (report["complete"], report["foreign"], report["problems"]) == (True, [], [])

@@ -111,20 +111,25 @@ Result<Topology> load_topology(const fb::Plan& stored) {
     }
     axes.push_back({static_cast<Axis>(axis->axis()), axis->extent()});
   }
+  // Bounded before anything is copied: levels may share one long name.
+  if (stored.levels()->size() > kLevelsMax) {
+    return Status::invalid(
+        fmt::format("{} levels, at most {} can be", stored.levels()->size(), kLevelsMax));
+  }
   std::vector<Level> levels;
   for (const fb::Level* level : *stored.levels()) {
+    if (level->name()->size() > kLevelNameMaxBytes) {
+      return Status::invalid(fmt::format("the name of a level has {} bytes, at most {} can be",
+                                         level->name()->size(), kLevelNameMaxBytes));
+    }
     levels.push_back({level->name()->str(), level->ranks_per_group(),
                       level->bandwidth_bytes_per_s(), level->latency_ns()});
   }
   return Topology::create(std::move(axes), std::move(levels));
 }
 
-/// A verified buffer's plan, checked for all but its digest. Errors are `invalid`.
+/// A verified buffer's plan, checked for all but version and digest. Errors are `invalid`.
 Result<StepPlan> load_plan(const fb::Plan& stored) {
-  if (stored.version() != kVersion) {
-    return Status::invalid(fmt::format("format version {} is unknown; this build reads version {}",
-                                       stored.version(), kVersion));
-  }
   StepPlan plan;
   BL_ASSIGN_OR_RETURN(plan.topology, load_topology(stored));
   plan.strategy = stored.strategy()->str();
@@ -189,6 +194,12 @@ Result<StepPlan> decode_plan(ByteSpan bytes) {
   if (!fb::VerifyPlanBuffer(verifier)) {
     return Status::corruption(
         fmt::format("plan: {} bytes are not a whole FlatBuffer of a plan", bytes.size()));
+  }
+  if (const std::uint16_t version = fb::GetPlan(data)->version(); version != kVersion) {
+    return Status::invalid(
+        fmt::format("plan: format version {} is unknown; this build reads "
+                    "version {}: upgrade batchloom",
+                    version, kVersion));
   }
   Result<StepPlan> plan = load_plan(*fb::GetPlan(data));
   if (!plan.is_ok()) {

@@ -77,8 +77,18 @@ Result<std::uint32_t> count_ranks(const std::vector<AxisExtent>& axes) {
 }
 
 Status check_levels(const std::vector<Level>& levels) {
+  if (levels.size() > kLevelsMax) {
+    return Status::invalid(
+        fmt::format("topology: {} levels, at most {} can be", levels.size(), kLevelsMax));
+  }
   std::uint32_t inner = 1;
   for (const Level& level : levels) {
+    if (level.name.size() > kLevelNameMaxBytes) {
+      return Status::invalid(
+          fmt::format("topology: the name of a level has {} bytes, at most {} "
+                      "can be",
+                      level.name.size(), kLevelNameMaxBytes));
+    }
     if (level.ranks_per_group == 0 || level.ranks_per_group % inner != 0) {
       return Status::invalid(fmt::format(
           "topology: a group of level '{}' has {} ranks, which is no multiple of the {} of the "

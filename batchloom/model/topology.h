@@ -41,6 +41,9 @@ struct Coordinates {
   friend bool operator==(const Coordinates&, const Coordinates&) = default;
 };
 
+inline constexpr std::size_t kLevelsMax = 64;
+inline constexpr std::size_t kLevelNameMaxBytes = 255;
+
 /// Ranks [k x n, (k + 1) x n) form a group that is joined by links of this bandwidth and latency.
 struct Level {
   std::string name;  ///< "island", "leaf", "spine", ...

@@ -16,25 +16,12 @@
 #include "batchloom/store/head.h"
 #include "batchloom/store/keys.h"
 #include "batchloom/store/piece_content.h"
+#include "batchloom/store/planned_run.h"
 #include "batchloom/store/run_codec.h"
 #include "batchloom/store/run_table.h"
 
 namespace batchloom::store {
 namespace {
-
-/// For each rank its part of the plan's total order. Precondition: check_plan() is ok.
-std::vector<std::vector<RunEvent>> events_by_rank(const model::StepPlan& plan) {
-  std::vector<std::vector<RunEvent>> events(plan.ranks.size());
-  for (const auto& [task, phase] : plan.events) {
-    for (const model::HdpRank rank : plan.members_of(plan.tasks[task.value])) {
-      const auto micro_batches = plan.micro_batches_of(rank);
-      const auto own = std::ranges::lower_bound(micro_batches, task, {}, &model::MicroBatch::task);
-      events[rank.value].push_back(
-          {.micro_batch = static_cast<std::uint32_t>(own - micro_batches.begin()), .phase = phase});
-    }
-  }
-  return events;
-}
 
 /// A run before its place is known: offsets count from where its columns begin.
 struct RunDraft {
@@ -133,6 +120,11 @@ Status BatchBuilder::check_step(std::uint32_t position) const {
     const model::PlanSample& sample = plan.samples[i];
     const Status content = check_content(sample, options_.token_width, step.samples[i]);
     if (!content.is_ok()) return content.with_context(name_sample(position, sample));
+    if (sample.id.source.value >= options_.origin.sources.size()) {
+      return Status::invalid(fmt::format("{}: its source is not among the {} that are named",
+                                         name_sample(position, sample),
+                                         options_.origin.sources.size()));
+    }
     if (is_origin_of(step.origins[i], sample)) continue;
     return Status::invalid(fmt::format(
         "{}: its origin is that of {}, or tells other tokens, labels or positions than the plan",

@@ -110,8 +110,9 @@ BuiltBatch build_from_arena(const Bytes& arena) {
                        .tensors = {}};
   }
   const StepContent content = step.content();
-  const BatchOptions options{
-      .identity = test_identity(), .token_width = TokenWidth::k16, .origin = {}};
+  const BatchOptions options{.identity = test_identity(),
+                             .token_width = TokenWidth::k16,
+                             .origin = {.sources = {{"web", 1}}}};
   return build_batch(options, std::span(&content, 1)).value();
 }
 
@@ -175,6 +176,11 @@ TEST_F(BatchBuilderRefuses, AnIdentityThatNoKeyHas) {
 TEST_F(BatchBuilderRefuses, LongNames) {
   batch_.options.origin.planner.assign(256, 'x');
   expect_invalid("the name of the planner has 256 bytes");
+}
+
+TEST_F(BatchBuilderRefuses, ASourceWithoutAName) {
+  batch_.options.origin.sources.clear();
+  expect_invalid(sample_of(0, 0) + ": its source is not among the 0 that are named");
 }
 
 TEST_F(BatchBuilderRefuses, NoSteps) {

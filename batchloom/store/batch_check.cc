@@ -3,33 +3,57 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
 
 #include "batchloom/store/keys.h"
+#include "batchloom/store/planned_run.h"
 
 namespace batchloom::store {
 namespace {
 
-bool same_pieces(const RunMicroBatch& run, std::span<const model::Piece> pieces,
-                 const model::StepPlan& plan) {
-  return std::ranges::equal(run.pieces, pieces, [&](const RunPiece& has, const model::Piece& is) {
-    const model::PlanSample& sample = plan.samples[is.sample.value];
-    return has.sample == sample.id && has.lo == is.lo && has.hi == is.hi &&
-           has.sample_tokens == sample.tokens && has.first_position == sample.first_position;
-  });
-}
-
-/// Whether the rank was given what the plan in the index says.
-bool is_as_planned(const Run& run, const model::StepPlan& plan) {
-  if (run.plan_digest != plan.digest || run.samples_digest != samples_digest(plan.samples) ||
-      run.global_valid_labels != plan.global_valid_labels) {
-    return false;
+/// What an object's runs hold, beside what its index says.
+class RunsCheck {
+ public:
+  explicit RunsCheck(const BatchIndex& index) : index_(index) {
+    for (const IndexedStep& step : index.steps) {
+      events_.push_back(events_by_rank(step.plan));
+      labels_.emplace_back(step.plan.samples.size());
+    }
   }
-  return std::ranges::equal(run.micro_batches, plan.micro_batches_of(run.rank),
-                            [&](const RunMicroBatch& has, const model::MicroBatch& is) {
-                              return same_pieces(has, plan.pieces_of(is), plan);
-                            });
-}
+
+  /// What is wrong with the run, if anything.
+  std::optional<std::string> add(const Run& run) {
+    const auto wrong = difference_from_index(run, index_, events_[run.position][run.rank.value]);
+    if (wrong) return wrong;
+    const model::StepPlan& plan = index_.steps[run.position].plan;
+    const auto planned = plan.micro_batches_of(run.rank);
+    for (std::size_t m = 0; m < planned.size(); ++m) {
+      const auto pieces = plan.pieces_of(planned[m]);
+      for (std::size_t i = 0; i < pieces.size(); ++i) {
+        labels_[run.position][pieces[i].sample.value] +=
+            counted_labels(run.micro_batches[m].pieces[i]);
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Once all runs were added: the first sample of which other labels count than its plan says.
+  std::optional<std::string> check_labels(std::uint32_t position) const {
+    const auto& samples = index_.steps[position].plan.samples;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const std::uint64_t labels = labels_[position][i];
+      if (labels == samples[i].valid_labels) continue;
+      return fmt::format("{} labels of sample {} count, planned were {}", labels,
+                         model::to_string(samples[i].id), samples[i].valid_labels);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const BatchIndex& index_;
+  std::vector<std::vector<std::vector<RunEvent>>> events_;  // By step and rank.
+  std::vector<std::vector<std::uint64_t>> labels_;          // By step and sample.
+};
 
 }  // namespace
 
@@ -66,6 +90,8 @@ Result<std::string> BatchCheck::damage_of(const Entry& entry, const Status& erro
 
 Result<std::vector<std::string>> BatchCheck::check_runs(const Entry& entry, const BatchIndex& index,
                                                         const CallOptions& call) {
+  const std::string key = data_key(entry.object());
+  RunsCheck check(index);
   std::vector<std::string> problems;
   for (std::uint32_t rank = 0; rank < entry.ranks; ++rank) {
     const auto runs = reader_.read_runs(entry, model::HdpRank(rank), call);
@@ -74,10 +100,17 @@ Result<std::vector<std::string>> BatchCheck::check_runs(const Entry& entry, cons
       continue;
     }
     for (const Run& run : *runs) {
-      if (is_as_planned(run, index.steps[run.position].plan)) continue;
-      problems.push_back(fmt::format("{}: the run of rank {} in step {} is not what the index says",
-                                     data_key(entry.object()), rank,
-                                     (entry.first_step + run.position).value));
+      const auto wrong = check.add(run);
+      if (!wrong) continue;
+      problems.push_back(
+          fmt::format("{}: in step {} the run of rank {} is not what the index says: {}", key,
+                      (entry.first_step + run.position).value, rank, *wrong));
+    }
+  }
+  for (std::uint32_t i = 0; problems.empty() && i < entry.steps; ++i) {
+    if (const auto wrong = check.check_labels(i)) {
+      problems.push_back(
+          fmt::format("{}: in step {} {}", key, (entry.first_step + i).value, *wrong));
     }
   }
   return problems;

@@ -99,6 +99,9 @@ Result<std::string> IndexDecoder::decode_name(const flatbuffers::String& name) c
 Status IndexDecoder::decode_origin() {
   BatchOrigin& origin = index_.origin;
   for (const fb::IndexSource* source : *table_.sources()) {
+    if (!budget_.take(source->name()->size())) {
+      return origin_.corrupt(table_.sources(), "sources share their names");
+    }
     BL_ASSIGN_OR_RETURN(std::string name, decode_name(*source->name()));
     origin.sources.push_back({.name = std::move(name), .digest = source->digest()});
   }
@@ -130,6 +133,7 @@ Status IndexDecoder::check_vectors(const fb::IndexStep& step) {
 Status IndexDecoder::decode_plan_of(const fb::IndexStep& step, model::StepPlan& plan) const {
   const auto* data = reinterpret_cast<const std::byte*>(step.plan()->data());
   auto decoded = model::decode_plan(ByteSpan(data, step.plan()->size()));
+  if (decoded.is(ErrorKind::kInvalid)) return decoded.status().with_context(object_.key);
   if (!decoded.is_ok()) return origin_.corrupt(step.plan(), decoded.status().message());
   plan = std::move(decoded).value();
   if (const Status checked = model::check_plan(plan); !checked.is_ok()) {
@@ -162,6 +166,10 @@ Status IndexDecoder::decode_origins(const fb::IndexStep& step, IndexedStep& deco
     const fb::IndexOrigin* row = step.origins()->Get(place);
     model::SampleMeta& origin = decoded.origins.emplace_back();
     origin.id = sample.id;
+    if (sample.id.source.value >= index_.origin.sources.size()) {
+      return origin_.corrupt(row, fmt::format("sample {} is of none of the {} sources",
+                                              to_string(sample.id), index_.origin.sources.size()));
+    }
     origin.tokens = sample.tokens;
     origin.valid_labels = sample.valid_labels;
     origin.first_position = sample.first_position;

@@ -24,12 +24,12 @@ struct BatchOrigin {
     std::uint64_t digest = 0;  ///< Of what its records are: files, tokenizer, fields.
     friend bool operator==(const Source&, const Source&) = default;
   };
-  std::vector<Source> sources;  ///< By SourceId.
-  std::string planner;          ///< Name and version.
+  std::vector<Source> sources;  ///< By SourceId; each sample's is among them.
+  std::string planner = {};     ///< Name and version.
   std::uint64_t planner_digest = 0;
   std::uint32_t capacity_tokens = 0;
-  std::string cost_model;  ///< Its name.
-  Bytes cost_table;        ///< Its content, opaque here.
+  std::string cost_model = {};  ///< Its name.
+  Bytes cost_table = {};        ///< Its content, opaque here.
   friend bool operator==(const BatchOrigin&, const BatchOrigin&) = default;
 };
 

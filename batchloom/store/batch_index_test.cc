@@ -113,6 +113,7 @@ class BatchIndexTest : public testing::Test {
               0U)
         << message;
   }
+  Bytes with_shared_rows(std::size_t step_count, std::size_t source_count) const;
   /// The index with step 0's plan after `change`, whatever that makes of it.
   void change_plan(const std::function<void(model::StepPlan&)>& change) {
     change(steps_[0].plan);
@@ -286,7 +287,7 @@ TEST(BatchIndexOfIdleRanks, RunsEndBeforeTheIndex) {
   plan.ranks = {{0, 1}, {1, 1}};
   plan.digest = model::plan_digest(plan);
   const TestStep step = make_step(std::move(plan), TokenWidth::k16, 1);
-  const BatchOrigin origin;
+  const BatchOrigin origin{.sources = {{"web", 1}}};
   IndexStepRows rows{.plan = &step.plan,
                      .origins = step.origins,
                      .micro_batches = {256},
@@ -316,8 +317,9 @@ TEST(BatchIndexOfIdleRanks, RunsEndBeforeTheIndex) {
   }
 }
 
-/// What FlatBuffers would allow: a short object that decodes into a long one.
-TEST_F(BatchIndexTest, StepsDoNotShareTheirRows) {
+/// What FlatBuffers would allow, a short object that decodes into a long one: an index whose
+/// `step_count` steps are one, and whose `source_count` sources are one.
+Bytes BatchIndexTest::with_shared_rows(std::size_t step_count, std::size_t source_count) const {
   flatbuffers::FlatBufferBuilder builder;
   const Bytes plan = model::encode_plan(steps_[0].plan);
   const auto stored_plan =
@@ -332,12 +334,24 @@ TEST_F(BatchIndexTest, StepsDoNotShareTheirRows) {
   const auto step =
       fb::CreateIndexStep(builder, stored_plan, origins, patches, begins, pieces, tensors);
   const auto name = builder.CreateString("p");
-  const auto sources = builder.CreateVector(std::vector<flatbuffers::Offset<fb::IndexSource>>());
-  const auto steps = builder.CreateVector(std::vector{step, step});
+  const auto source = fb::CreateIndexSource(builder, builder.CreateString(std::string(200, 'x')));
+  const auto sources = builder.CreateVector(std::vector(source_count, source));
+  const auto steps = builder.CreateVector(std::vector(step_count, step));
   const auto root = fb::CreateIndex(builder, name, 3, 7, 2, 0, sources, name, 0, 0, name, 0, steps);
-  expect_corruption(
-      decode(finish_frame(ObjectKind::kBatchIndex, test_uuid(1), builder, root).bytes),
-      "steps share their rows");
+  return finish_frame(ObjectKind::kBatchIndex, test_uuid(1), builder, root).bytes;
+}
+
+TEST_F(BatchIndexTest, StepsDoNotShareTheirRows) {
+  expect_corruption(decode(with_shared_rows(2, 3)), "steps share their rows");
+}
+
+TEST_F(BatchIndexTest, EverySampleIsOfANamedSource) {
+  change_plan([](model::StepPlan& plan) { plan.samples[0].id.source = model::SourceId(2); });
+  expect_corruption("is of none of the 2 sources");
+}
+
+TEST_F(BatchIndexTest, SourcesDoNotShareTheirNames) {
+  expect_corruption(decode(with_shared_rows(1, 100)), "sources share their names");
 }
 
 /// Whatever the payload says in a right frame: an index, or an error.

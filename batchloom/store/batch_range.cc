@@ -3,11 +3,19 @@
 
 #include <fmt/format.h>
 
+#include "batchloom/store/run_table.h"
+
 namespace batchloom::store {
 namespace {
 
 // Far beyond any store, and far from where sums of offsets would overflow.
 constexpr std::uint64_t kBatchMaxBytes = std::uint64_t{1} << 60;
+
+// Of an object with so many runs. Precondition: at most kRunsMax.
+std::uint64_t least_bytes(const Entry& entry) {
+  const std::uint64_t runs = std::uint64_t{entry.ranks} * entry.steps;
+  return first_run_offset(entry.ranks, entry.steps) + runs * kColumnAlignBytes + kBatchFooterBytes;
+}
 
 Status wrong_size(const BatchContext& object, std::uint64_t actual) {
   return corrupt_batch(
@@ -15,13 +23,21 @@ Status wrong_size(const BatchContext& object, std::uint64_t actual) {
       fmt::format("the object has {} bytes, its entry says {}", actual, object.size_bytes));
 }
 
+Status missing(const BatchContext& object) {
+  return Status::corruption(fmt::format(
+      "{}: missing, though the manifest refers to it; see `batchloom store verify`", object.key));
+}
+
 // A store refuses ranges beyond the end, which tells of a truncated object, and requests without
 // permission, which do not.
 Status explain_refusal(const Stream& stream, const BatchContext& object, const Status& refusal,
                        const CallOptions& call) {
   const auto info = stream.objects().head(object.key, call);
-  if (!info.is_ok() || !*info || (*info)->size_bytes == object.size_bytes) return refusal;
-  return wrong_size(object, (*info)->size_bytes);
+  if (info.is(ErrorKind::kInvalid)) return refusal;
+  if (!info.is_ok()) return info.status();
+  if (!*info) return missing(object);
+  return (*info)->size_bytes == object.size_bytes ? refusal
+                                                  : wrong_size(object, (*info)->size_bytes);
 }
 
 }  // namespace
@@ -29,7 +45,8 @@ Status explain_refusal(const Stream& stream, const BatchContext& object, const S
 Result<BatchContext> describe_object(const Stream& stream, const Entry& entry,
                                      std::string_view key) {
   const std::uint64_t runs = std::uint64_t{entry.ranks} * entry.steps;
-  if (runs == 0 || runs > kRunsMax || entry.size_bytes > kBatchMaxBytes) {
+  if (runs == 0 || runs > kRunsMax || entry.size_bytes > kBatchMaxBytes ||
+      entry.size_bytes < least_bytes(entry)) {
     return Status::corruption(fmt::format(
         "{}: its entry says {} ranks, {} steps and {} bytes: no batch object is like that", key,
         entry.ranks, entry.steps, entry.size_bytes));
@@ -50,10 +67,7 @@ Result<std::shared_ptr<const Bytes>> get_range(const Stream& stream, const Batch
       object.key, {.offset = range.offset_bytes, .length = range.size_bytes}, call);
   if (data.is(ErrorKind::kInvalid)) return explain_refusal(stream, object, data.status(), call);
   if (!data.is_ok()) return data.status();
-  if (!*data) {
-    return Status::corruption(fmt::format(
-        "{}: missing, though the manifest refers to it; see `batchloom store verify`", object.key));
-  }
+  if (!*data) return missing(object);
   objstore::ObjectData& reply = **data;
   if (reply.object_size_bytes != object.size_bytes) {
     return wrong_size(object, reply.object_size_bytes);

@@ -64,7 +64,7 @@ struct MicroBatchColumns {
 
 /// Preconditions: `begin` is a multiple of kColumnAlignBytes; the pieces' `tensors` add up to
 /// tensor_sizes.size(), and each size is at most kTensorMaxBytes. Cannot overflow with fewer than
-/// 2^26 pieces and tensors, which is more than a run header can hold.
+/// 2^28 pieces and tensors: a section that holds their rows is below 2 GiB, as FlatBuffers are.
 MicroBatchColumns lay_out(std::uint64_t begin, TokenWidth width,
                           std::span<const PieceCounts> pieces,
                           std::span<const std::uint64_t> tensor_sizes);

@@ -91,10 +91,10 @@ Status ProducerSession::check_batch(Seq seq, std::uint32_t steps, std::uint32_t 
     return Status::invalid(fmt::format("producer {}, batch {}: {}", producer(), seq.value, what));
   };
   if (steps == 0) return refuse("a batch object has at least one step");
-  const std::uint64_t table_max = run_table_max_bytes(ranks, steps);
-  if (run_table.size() <= table_max) return Status::ok();
-  return refuse(fmt::format("a run table of {} bytes; {} ranks and {} steps allow {}",
-                            run_table.size(), ranks, steps, table_max));
+  const std::uint64_t table_bytes = run_table_max_bytes(ranks, steps);
+  if (run_table.empty() || run_table.size() == table_bytes) return Status::ok();
+  return refuse(fmt::format("a run table of {} bytes; for {} ranks and {} steps it is {} or none",
+                            run_table.size(), ranks, steps, table_bytes));
 }
 
 Status ProducerSession::check_batches(std::span<const PendingBatch> batches) const {

@@ -82,10 +82,10 @@ class SlotAttempt {
 
   Status failure(const Status& error) const {
     if (!unsettled_) return error.with_context(fmt::format("committing {}", key_));
-    return Status::unknown_outcome(fmt::format(
-        "committing {}: it may have been written ({}); commit the same batches again, or "
-        "open a new session, to find out",
-        key_, error.to_string()));
+    return Status::unknown_outcome(
+        fmt::format("committing {}: it may have been written ({}); do the same again, or open a "
+                    "new session, to find out",
+                    key_, error.to_string()));
   }
 
   const Stream& stream_;

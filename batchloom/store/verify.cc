@@ -9,7 +9,9 @@
 
 #include "batchloom/store/floor.h"
 #include "batchloom/store/head_transition.h"
+#include "batchloom/store/list_keys.h"
 #include "batchloom/store/manifest_reader.h"
+#include "batchloom/store/pin_codec.h"
 #include "batchloom/store/read_object.h"
 #include "batchloom/store/sequence_check.h"
 
@@ -50,6 +52,7 @@ class Verification {
     BL_RETURN_IF_ERROR(check_slots());
     if (newest_) BL_RETURN_IF_ERROR(check_history(newest_->head));
     if (newest_) BL_RETURN_IF_ERROR(check_producers(newest_->head));
+    BL_RETURN_IF_ERROR(check_pins());
     BL_RETURN_IF_ERROR(check_still());
     report_.orphans = inventory_.unclaimed();
     report_.foreign = inventory_.foreign();
@@ -80,6 +83,7 @@ class Verification {
   Status check_batch(const Entry& entry, BatchCheck& batches);
   Status check_producers(const Head& head);
   Status check_state(const ProducerRow& row);
+  Status check_pins();
   Result<HeadPtr> newest_by_now();
   Result<bool> is_still_named(const ProducerRow& row);
   Result<bool> is_still_kept(Step end);
@@ -343,6 +347,30 @@ Status Verification::check_state(const ProducerRow& row) {
   if (!state.missing) return Status::ok();
   BL_ASSIGN_OR_RETURN(const bool named, is_still_named(row));
   if (named) problem(key, "missing, though the manifest names it");
+  return Status::ok();
+}
+
+/// Damage in any of them stops all trims. One that is gone was removed since it was listed.
+Status Verification::check_pins() {
+  std::vector<std::string> keys;
+  BL_RETURN_IF_ERROR(for_each_key(stream_, kPinPrefix, call_,
+                                  [&](const std::string& key) { keys.push_back(key); }));
+  std::ranges::sort(keys);
+  for (const std::string& key : keys) {
+    if (const auto name = parse_pin_key(key)) {
+      BL_ASSIGN_OR_RETURN(const auto pin, read(key, [&](ByteSpan bytes) {
+                            return decode_pin(stream_.uuid(), *name, bytes);
+                          }));
+      ++report_.pins;
+      if (pin.value && pin.value->step < report_.first_step) ++report_.void_pins;
+    } else if (const auto group = parse_live_cursor_key(key)) {
+      BL_ASSIGN_OR_RETURN(const auto cursor, read(key, [&](ByteSpan bytes) {
+                            return decode_live_cursor(stream_.uuid(), *group, bytes);
+                          }));
+      if (cursor.missing) problem(key, "listed, but missing, and nothing removes it");
+      ++report_.cursors;
+    }
+  }
   return Status::ok();
 }
 

@@ -16,7 +16,8 @@
 //     stays unclaimed is an orphan.
 //  5. What holds trimmed steps alone, and still stands in a segment that holds others too, may be
 //     there or not. It is counted.
-//  6. As deep as asked (batch_check.h): read the index of each batch object that is claimed, check
+//  6. Decode all pins and live cursors: damage in one of them stops every trim.
+//  7. As deep as asked (batch_check.h): read the index of each batch object that is claimed, check
 //     its plans and that no record is drawn twice; read the runs of all ranks.
 //
 // What cannot be told: a stream without its newest slots looks like an older one.
@@ -45,8 +46,11 @@ struct VerifyReport {
   std::uint64_t batch_bytes = 0;        ///< That these entries refer to.
   std::vector<std::uint64_t> segments;  ///< Referred to, by level.
   std::uint64_t producers = 0;          ///< Rows of the newest head.
-  std::uint64_t samples = 0;            ///< In the indexes that were read.
-  std::uint64_t tokens = 0;             ///< Of these samples.
+  std::uint64_t pins = 0;
+  std::uint64_t void_pins = 0;  ///< Of steps that were trimmed already.
+  std::uint64_t cursors = 0;    ///< Live ones, closed ones too.
+  std::uint64_t samples = 0;    ///< In the indexes that were read.
+  std::uint64_t tokens = 0;     ///< Of these samples.
 
   /// The newest head and its whole tree, trimmed parts aside, could be read. Otherwise entries,
   /// steps and segments are those that could, and objects that only the rest refers to are counted
@@ -67,7 +71,7 @@ struct VerifyReport {
 /// could not be finished: those of the object store, and `conflict` where a reclaimer has raised
 /// the floor meanwhile. Producers and trims may go on, and what they do is no damage. Blocks for
 /// about one read per slot and segment; memory grows by some 60 bytes an object.
-/// With the depth kRecords, two more reads per batch object; with kPayload, all there is.
+/// With the depth kRecords, two or three more reads per batch object; with kPayload, all there is.
 Result<VerifyReport> verify_stream(const Stream& stream, VerifyDepth depth,
                                    const CallOptions& call);
 
