@@ -10,6 +10,7 @@ namespace {
 
 constexpr Range kCount{.least = 1, .most = UINT32_MAX};
 constexpr std::uint64_t kMostUploaders = 256;
+constexpr std::uint64_t kMostWorldRanks = 65'536;
 
 void define_count(Options& options, const std::string& option, const std::string& help,
                   std::uint32_t& count) {
@@ -78,10 +79,15 @@ void define_consume_group(Options& options, Consume& consume) {
                consume.report);
   define_count(options, "--report-every", "steps between two reports at most",
                consume.report_every);
-  options.number("--pin-every", "pin each step that is a multiple of N, as a checkpoint does",
-                 [&consume](std::uint64_t n) { consume.pin_every = n; }, {.least = 1});
-  options.number("--keep", fmt::format("pins that it leaves in place (default: {})", consume.keep),
-                 [&consume](std::uint64_t n) { consume.keep = n; }, {.least = 1});
+  options.needs("--report");
+  options.number(
+      "--pin-every",
+      "pin the next step whenever a multiple of N is reached or passed, as a checkpoint does",
+      [&consume](std::uint64_t n) { consume.pin_every = n; }, {.least = 1});
+  options
+      .number("--keep", fmt::format("pins that it leaves in place (default: {})", consume.keep),
+              [&consume](std::uint64_t n) { consume.keep = n; }, {.least = 1})
+      .needs("--pin-every");
 }
 
 }  // namespace
@@ -115,9 +121,9 @@ void define_consume(Options& options, Consume& consume) {
     consume.rank = model::HdpRank(static_cast<std::uint32_t>(n));
   };
   options.number("--rank", "the HDP rank to read as", set_rank, {.most = UINT32_MAX}).required();
-  options.number(
-      "--world", "deal the samples of each step to N ranks (default: as stored)",
-      [&consume](std::uint64_t n) { consume.world = static_cast<std::uint32_t>(n); }, kCount);
+  options.number("--world", "deal the samples of each step to N ranks (default: as stored)",
+                 [&consume](std::uint64_t n) { consume.world = static_cast<std::uint32_t>(n); },
+                 {1, kMostWorldRanks});
   define_consume_group(options, consume);
   options.number("--start", "the first step to read (default: 0)",
                  [&consume](std::uint64_t n) { consume.start = store::Step(n); });

@@ -87,6 +87,15 @@ TEST(BatchArgs, RefusesAConsumerThatMakesNoSense) {
               HasSubstr("--group=NAME"));
   EXPECT_THAT(usage_error({"consume", "/x", "--rank=2", "--world=2"}),
               HasSubstr("a world of 2 has ranks 0 to 1"));
+  EXPECT_EQ(parse_as<Consume>({"consume", "/x", "--rank=0", "--world=65536"}).world, 65536u);
+  for (const char* world : {"--world=0", "--world=65537", "--world=4294967295"}) {
+    EXPECT_THAT(usage_error({"consume", "/x", "--rank=0", world}),
+                HasSubstr("is not a whole number from 1 to 65536"));
+  }
+  EXPECT_THAT(usage_error({"consume", "/x", "--rank=0", "--group=g", "--keep=3"}),
+              HasSubstr("requires --pin-every"));
+  EXPECT_THAT(usage_error({"consume", "/x", "--rank=0", "--group=g", "--report-every=3"}),
+              HasSubstr("requires --report"));
   EXPECT_THAT(usage_error({"consume", "/x", "--rank=0", "--prefetch=9MB"}),
               HasSubstr("'9MB' is no size"));
   EXPECT_THAT(usage_error({"consume", "/x", "--rank=0", "--group=G"}), HasSubstr("is not a name"));

@@ -20,7 +20,7 @@ namespace {
 /// What was read.
 struct Consumed {
   std::uint64_t steps = 0;
-  std::uint64_t fetched_bytes = 0;
+  std::uint64_t fetched_bytes = 0;  ///< Of runs and pieces, not of indexes and run tables.
   std::uint64_t payload_bytes = 0;
   bool ended = false;  ///< The stream's end was reached.
 };
@@ -42,7 +42,8 @@ class Reading {
   const Consumed& consumed() const { return consumed_; }
 
  private:
-  Status take(const client::StepBatch& batch);
+  /// `before` is where the consumer stood.
+  Status take(const client::StepBatch& batch, store::Step before);
 
   const Consume& args_;
   client::Consumer& consumer_;
@@ -57,6 +58,7 @@ Status Reading::run() {
   const CallOptions call{.deadline = kNever, .stop = signals_.token()};
   while (!args_.steps || consumed_.steps < *args_.steps) {
     if (args_.paced && !pace_.next(call.stop)) return Status::ok();
+    const store::Step before = consumer_.cursor();
     const auto batch = consumer_.next(call);
     if (batch.is(ErrorKind::kCancelled) && signals_.came()) return Status::ok();
     BL_RETURN_IF_ERROR(batch.status());
@@ -64,18 +66,20 @@ Status Reading::run() {
       consumed_.ended = true;
       return Status::ok();
     }
-    BL_RETURN_IF_ERROR(take(**batch));
+    BL_RETURN_IF_ERROR(take(**batch, before));
   }
   return Status::ok();
 }
 
-Status Reading::take(const client::StepBatch& batch) {
+Status Reading::take(const client::StepBatch& batch, store::Step before) {
   ++consumed_.steps;
   consumed_.fetched_bytes += batch.fetched_bytes;
   consumed_.payload_bytes += batch.payload_bytes();
   BL_RETURN_IF_ERROR(log_.add(batch));
+  if (!args_.pin_every) return Status::ok();
+  // A step that is skipped lets the cursor pass a multiple without standing there.
   const store::Step next = consumer_.cursor();
-  if (!args_.pin_every || next.value % *args_.pin_every != 0) return Status::ok();
+  if (before.value / *args_.pin_every == next.value / *args_.pin_every) return Status::ok();
   return pins_.pin(next, {});
 }
 
@@ -110,6 +114,7 @@ Fields describe(const Consume& args, const Consumed& consumed, const client::Con
       .add("ended", consumed.ended)
       .add("fetched_bytes", consumed.fetched_bytes)
       .add("payload_bytes", consumed.payload_bytes)
+      .add("get_bytes", counters.counter("objstore_get_bytes").value())
       .add_decimal("amplification",
                    payload > 0 ? static_cast<double>(consumed.fetched_bytes) / payload : 0, 4)
       .add_decimal("seconds", seconds, 3)

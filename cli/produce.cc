@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // `batchloom produce`
 //
-//  1. A session fences older ones of this producer, and its state says which batch comes next.
-//  2. This thread hands out batches in order, as far as the lead allows (lead_gate.h).
-//  3. Uploaders build them, upload them and hand them in, each at its own pace; the appender
+//  1. The newest head shows whether these options go on with what this producer has committed. If
+//     not, nobody is fenced.
+//  2. A session fences older ones of this producer, and its state says which batch comes next.
+//  3. This thread hands out batches in order, as far as the lead allows (lead_gate.h).
+//  4. Uploaders build them, upload them and hand them in, each at its own pace; the appender
 //     commits them in order.
-//  4. After the last one, or a signal, nothing more is handed out, and what was, is committed.
+//  5. After the last one, or a signal, nothing more is handed out, and what was, is committed.
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "batchloom/base/channel.h"
 #include "batchloom/base/log.h"
+#include "batchloom/store/codec.h"
 #include "batchloom/store/ordered_appender.h"
+#include "batchloom/store/read_object.h"
 #include "cli/commands.h"
 #include "cli/lead_gate.h"
 #include "cli/stop_signals.h"
@@ -183,12 +188,38 @@ Result<store::Step> next_step_of(const store::Stream& stream, const CallOptions&
   return head->head.next_step;
 }
 
+/// What the producer has committed with its last batch, as `row` of the newest head says. nullopt
+/// where that was reclaimed meanwhile.
+Result<std::optional<Bytes>> state_of(const store::ProducerRow& row, const store::Stream& stream,
+                                      const CallOptions& call) {
+  if (!row.state.ref) return std::optional<Bytes>(row.state.inline_bytes);
+  return store::read_object(stream.objects(), store::data_key(row.state_object()), call,
+                            [&](const objstore::ObjectData& data) {
+                              return store::decode_state(stream.uuid(), row, data.bytes);
+                            });
+}
+
+/// Whether `args` go on with what the producer has committed, as far as can be told without fencing
+/// a session that may be at work.
+Status check_unfenced(const Produce& args, const store::Stream& stream, const CallOptions& call) {
+  store::ManifestReader reader(stream);
+  BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader.latest(call));
+  const store::ProducerRow* row = head->head.find_producer(args.producer);
+  if (row == nullptr) return Status::ok();
+  BL_ASSIGN_OR_RETURN(const std::optional<Bytes> state, state_of(*row, stream, call));
+  return state ? check_synthetic_state(*state, args.config, row->next_seq) : Status::ok();
+}
+
 Result<std::unique_ptr<store::ProducerSession>> open_session(const Produce& args,
                                                              const store::Stream& stream,
                                                              const CallOptions& call) {
+  const std::string context = "producer " + args.producer;
+  const Status fitted = check_unfenced(args, stream, call);
+  if (!fitted.is_ok()) return fitted.with_context(context);
   BL_ASSIGN_OR_RETURN(auto session, store::ProducerSession::open(stream, args.producer, call));
+  // An older session may have committed since.
   const Status fits = check_synthetic_state(session->state(), args.config, session->next_seq());
-  if (!fits.is_ok()) return fits.with_context("producer " + args.producer);
+  if (!fits.is_ok()) return fits.with_context(context);
   log_info(fmt::format("producer {}: term {}, goes on at batch {}", args.producer,
                        session->term().value, session->next_seq().value));
   return session;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/rotating_pins.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "batchloom/objstore/memory_store.h"
@@ -50,12 +51,35 @@ TEST_F(RotatingPinsTest, ThoseOfAnEarlierProcessGoToo) {
   EXPECT_EQ(ids("g"), (std::vector<std::string>{"step-24"}));
 }
 
+TEST_F(RotatingPinsTest, AfterGoingBackThoseAheadGoFirst) {
+  RotatingPins pins(*stream_, "g", 2);
+  for (const std::uint64_t step : {40u, 48u}) ASSERT_TRUE(pins.pin(Step(step), {}).is_ok());
+  ASSERT_TRUE(pins.pin(Step(16), {}).is_ok());
+  EXPECT_EQ(ids("g"), (std::vector<std::string>{"step-16", "step-48"}));
+  ASSERT_TRUE(pins.pin(Step(24), {}).is_ok());
+  EXPECT_EQ(ids("g"), (std::vector<std::string>{"step-16", "step-24"}));
+  ASSERT_TRUE(pins.pin(Step(16), {}).is_ok());
+  EXPECT_EQ(ids("g"), (std::vector<std::string>{"step-16", "step-16", "step-24"}));
+}
+
+TEST_F(RotatingPinsTest, ThePinJustMadeStays) {
+  for (const std::uint64_t keep : {0u, 1u}) {
+    RotatingPins pins(*stream_, "g", keep);
+    for (const std::uint64_t step : {8u, 100u, 16u}) {
+      ASSERT_TRUE(pins.pin(Step(step), {}).is_ok());
+      EXPECT_EQ(ids("g"), (std::vector<std::string>{fmt::format("step-{}", step)}));
+    }
+  }
+}
+
 TEST_F(RotatingPinsTest, OthersAreLeftAlone) {
-  ASSERT_TRUE(store::pin_step(*stream_, {.group = "g", .id = "best", .step = Step(1)}, {}).is_ok());
+  for (const char* id : {"best", "step-best"}) {
+    ASSERT_TRUE(store::pin_step(*stream_, {.group = "g", .id = id, .step = Step(1)}, {}).is_ok());
+  }
   ASSERT_TRUE(RotatingPins(*stream_, "other", 1).pin(Step(2), {}).is_ok());
   RotatingPins pins(*stream_, "g", 1);
   for (const std::uint64_t step : {8u, 16u}) ASSERT_TRUE(pins.pin(Step(step), {}).is_ok());
-  EXPECT_EQ(ids("g"), (std::vector<std::string>{"best", "step-16"}));
+  EXPECT_EQ(ids("g"), (std::vector<std::string>{"best", "step-best", "step-16"}));
   EXPECT_EQ(ids("other"), (std::vector<std::string>{"step-2"}));
 }
 

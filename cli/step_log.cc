@@ -5,19 +5,16 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <string_view>
 #include <utility>
 
+#include "batchloom/objstore/file_ops.h"
 #include "batchloom/simulator/synthetic.h"
 #include "cli/commands.h"
 #include "cli/content_sum.h"
 
 namespace batchloom::cli {
 namespace {
-
-Status failed(const std::string& name, std::string_view operation) {
-  return Status::invalid(fmt::format("{}: {}: {}", name, operation, std::strerror(errno)));
-}
 
 Fields describe(const client::StepBatch& batch) {
   Fields fields;
@@ -33,7 +30,7 @@ Fields describe(const client::StepBatch& batch) {
 Result<StepLog> StepLog::open(const std::string& name, bool json) {
   if (name.empty() || name == "-") return StepLog(name, json, objstore::Fd(-1));
   objstore::Fd file = objstore::Fd::open(name, O_WRONLY | O_CREAT | O_APPEND);
-  if (!file.is_open()) return failed(name, "open");
+  if (!file.is_open()) return objstore::file_error(errno, "open", name);
   return StepLog(name, json, std::move(file));
 }
 
@@ -46,10 +43,14 @@ Status StepLog::add(const client::StepBatch& batch) {
     return Status::ok();
   }
   const std::string line = (json_ ? fields.to_json() : fields.to_line()) + "\n";
-  const ssize_t written =
-      objstore::retry_interrupted([&] { return write(file_.get(), line.data(), line.size()); });
-  if (written == static_cast<ssize_t>(line.size())) return Status::ok();
-  return failed(name_, "write");
+  // One write, but where a disk becomes full it takes a part, and the next one says why.
+  for (std::string_view rest = line; !rest.empty();) {
+    const ssize_t written =
+        objstore::retry_interrupted([&] { return write(file_.get(), rest.data(), rest.size()); });
+    if (written < 0) return objstore::file_error(errno, "write", name_);
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return Status::ok();
 }
 
 }  // namespace batchloom::cli

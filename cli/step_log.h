@@ -13,11 +13,11 @@ namespace batchloom::cli {
 /// that no line is lost with the process. One thread at a time.
 class StepLog {
  public:
-  /// `name` is a path, "-" for stdout, or empty for no log. `invalid` where the file cannot be
-  /// opened.
+  /// `name` is a path, "-" for stdout, or empty for no log. Errors: those of file_ops.h.
   static Result<StepLog> open(const std::string& name, bool json);
 
-  /// step, hash (simulator::content_hash), sum (content_sum) and bytes of the payload.
+  /// step, hash (simulator::content_hash), sum (content_sum) and bytes of the payload. Errors as of
+  /// file_ops.h: `exhausted` for a full disk. The file may then end with a part of a line.
   Status add(const client::StepBatch& batch);
 
  private:

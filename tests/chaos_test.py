@@ -3,15 +3,18 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chaos.judge import count_orphans, expected_hashes, judge_log, judge_report
 from chaos.looks import ORDER, is_stopped, most_telling, name_of, stop_and_look
+from chaos.roles import Consumer
 from chaos.settings import Settings, draw_settings
 from chaos.step_logs import RankLog
 from chaos.summary import Summary
@@ -20,11 +23,22 @@ from cli_test import COMMAND
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def log_of(path: Path, *lines: tuple[int, str]) -> RankLog:
-    path.write_text("".join(line_of(*line) for line in lines), encoding="utf-8")
+Lines = tuple[tuple[int, str], ...]
+
+
+def log_of(path: Path, *processes: Lines) -> RankLog:
+    """The lines of processes, of which each was asked for the step in its first line."""
     log = RankLog(path)
-    log.read_on()
+    for lines in processes:
+        log.begin(lines[0][0])
+        write_on(path, "".join(line_of(*line) for line in lines))
+        log.read_on()
     return log
+
+
+def write_on(path: Path, text: str) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
 
 
 def line_of(step: int, text: str) -> str:
@@ -32,7 +46,7 @@ def line_of(step: int, text: str) -> str:
 
 
 def test_a_log_without_a_flaw(tmp_path: Path) -> None:
-    log = log_of(tmp_path / "rank-0", (0, "a"), (1, "b"), (0, "a"), (1, "b"), (2, "c"))
+    log = log_of(tmp_path / "rank-0", ((0, "a"), (1, "b")), ((0, "a"), (1, "b"), (2, "c")))
     assert (log.position, log.repeats) == (3, 2)
     assert judge_log(log, ["a", "b", "c"]) == []
 
@@ -40,40 +54,55 @@ def test_a_log_without_a_flaw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("lines", "flaw"),
     [
-        (((0, "a"), (2, "c")), "step 2 after step 0"),
+        (((0, "a"), (2, "c")), "step 2 where 1 was next"),
+        (((0, "a"), (1, "b"), (0, "a"), (1, "b"), (2, "c")), "step 0 where 2 was next"),
+        (((0, "a"), (1, "b"), (1, "b"), (2, "c")), "step 1 where 2 was next"),
         (((0, "a"), (1, "x"), (2, "c")), "step 1 is x, not b"),
         (((0, "a"), (1, "b"), (1, "x"), (2, "c")), "step 1 was b and is x when read again"),
         (((0, "a"), (1, "b")), "ends at step 2, not at 3"),
         (((0, "a"), (1, "b"), (2, "c"), (3, "d")), "ends at step 4, not at 3"),
-        (((1, "b"),), "step 1 after step -1"),
+        (((1, "b"),), "ends at step 0, not at 3"),
     ],
 )
-def test_a_log_with_a_flaw(tmp_path: Path, lines: tuple[tuple[int, str], ...], flaw: str) -> None:
-    problems = judge_log(log_of(tmp_path / "rank-0", *lines), ["a", "b", "c"])
+def test_a_log_with_a_flaw(tmp_path: Path, lines: Lines, flaw: str) -> None:
+    problems = judge_log(log_of(tmp_path / "rank-0", lines), ["a", "b", "c"])
     assert any(flaw in problem for problem in problems), problems
+
+
+def test_a_process_says_first_what_it_was_asked_for(tmp_path: Path) -> None:
+    settings = replace(settings_in(tmp_path, 1), command=Path("/bin/true"))
+    rank = Consumer(settings, 0, random.Random(1))
+    write_on(rank.log.path, "".join(line_of(step, "a") for step in range(4)))
+    rank.listen()
+    rank.first = 2
+    rank.start()
+    rank.wait()
+    write_on(rank.log.path, line_of(1, "a") + line_of(2, "a"))
+    rank.listen()
+    assert rank.log.problems == ["rank-0.steps: step 1 where 2 was next"]
 
 
 def test_a_torn_line_is_none(tmp_path: Path) -> None:
     path = tmp_path / "rank-0"
-    log = log_of(path, (0, "a"))
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"step": 1, "ha')
-    log.cut_torn_line()
-    with path.open("a", encoding="utf-8") as file:
-        file.write(line_of(1, "b"))
+    log = log_of(path, ((0, "a"),))
+    write_on(path, '{"step": 1, "ha')
+    log.begin(1)
+    write_on(path, line_of(1, "b"))
     log.read_on()
     assert judge_log(log, ["a", "b"]) == []
 
 
 def sound_report() -> dict:
-    counts = ("orphan_segments", "orphan_states", "orphan_batches", "leftover_slots")
+    orphans = ("orphan_segments", "orphan_states", "orphan_batches")
+    counts = (*orphans, "trimmed_segments", "trimmed_batches", "leftover_slots")
     return {"problems": [], "foreign": [], **dict.fromkeys(counts, 0)}
 
 
 def test_reports_of_verify() -> None:
     assert judge_report(sound_report()) == []
     assert judge_report(sound_report() | {"problems": ["m/1: gone"]}) == ["m/1: gone"]
-    assert judge_report(sound_report() | {"orphan_batches": 2}) == ["verify: orphan_batches is 2"]
+    for count in ("orphan_batches", "trimmed_batches", "trimmed_segments"):
+        assert judge_report(sound_report() | {count: 2}) == [f"verify: {count} is 2"]
     assert judge_report(sound_report() | {"foreign": ["x"]}) != []
 
 
@@ -111,6 +140,7 @@ def test_a_process_is_stopped_where_it_is() -> None:
 
 def test_a_long_run_must_see_what_it_is_for() -> None:
     seen = {"fences": 20, "orphans_removed": 20, "trims": 20, "slots_removed": 1000}
+    seen["trimmed_batches_removed"] = 100
     assert Summary(counts={"kills": 200} | seen).is_good()
     assert Summary(counts={"kills": 199}).is_good()
     for name in seen:
@@ -156,9 +186,11 @@ def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
 
 
 def test_a_run_that_takes_too_long_fails_and_keeps_its_folder(tmp_path: Path) -> None:
-    done = chaos("--kills=1000", "--seed=3", "--seconds-max=2", "--folder", tmp_path)
+    options = ("--kills=1000", "--seed=3", "--seconds-max=2.0", "--fsync=always")
+    done = chaos(*options, "--folder", tmp_path)
     assert done.returncode == 1
     assert "problem: the time was up after " in done.stdout
+    assert f"again: scripts/chaos store {' '.join(options)}\n" in done.stdout
     (folder,) = tmp_path.iterdir()
     assert f"stream and logs: {folder}" in done.stdout
     assert (folder / "stream" / "FORMAT").is_file()

@@ -146,8 +146,11 @@ def test_a_second_run_goes_on_exactly(tmp_path: Path) -> None:
 def test_a_producer_does_not_go_on_with_other_batches(tmp_path: Path) -> None:
     stream = tmp_path / "stream"
     produce(stream, "--steps=4", "--lead=unlimited")
+    before = succeed_json("store", "show", stream)
     words = ("produce", stream, "--synthetic", "--producer=main", FAST, "--steps=8")
     assert "producer main: its batches before 2 were made with other options" in fail(*words)
+    # Whoever is at work with the right ones was not fenced.
+    assert succeed_json("store", "show", stream) == before
 
 
 def wait_for(stderr: Iterable[str], text: str) -> str:
@@ -234,7 +237,8 @@ def test_a_consumer_appends_to_a_file(pristine: Path, tmp_path: Path) -> None:
     assert [line["step"] for line in lines] == list(range(8))
     assert [line["hash"] for line in lines] == expected(8, 1)
     missing = tmp_path / "none" / "steps"
-    assert f"{missing}: open: " in fail("consume", pristine, "--rank=0", f"--hashes={missing}")
+    complaint = fail("consume", pristine, "--rank=0", f"--hashes={missing}")
+    assert f"not_found: open {missing}: " in complaint
 
 
 def test_a_consumer_pins_as_checkpoints_do(stream: Path) -> None:
@@ -245,6 +249,28 @@ def test_a_consumer_pins_as_checkpoints_do(stream: Path) -> None:
         ("step-6", 6),
         ("step-8", 8),
     ]
+
+
+def test_a_checkpoint_is_not_missed_where_a_step_is_skipped(stream: Path) -> None:
+    skip = succeed_json("store", "skip", stream, "--step=3", FAST)
+    options = ("--group=job", "--pin-every=4", "--keep=9", f"--min-slot={skip['slot']}")
+    lines, _ = consume(stream, 0, *options)
+    assert [line["step"] for line in lines] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    # After step 2 the next one is 3, and after step 4 it is 5.
+    assert [row["step"] for row in succeed_rows("store", "pins", stream)] == [5, 8]
+
+
+def test_a_job_that_goes_back_keeps_the_pins_it_makes(stream: Path) -> None:
+    options = ("--group=job", "--pin-every=2", "--keep=2")
+    consume(stream, 0, *options)
+    consume(stream, 0, *options, "--start=1", "--steps=1")
+    assert [row["step"] for row in succeed_rows("store", "pins", stream)] == [2, 10]
+
+
+def test_what_a_consumer_got_is_more_than_it_read(pristine: Path) -> None:
+    for world in ((), ("--world=2",)):
+        _, result = consume(pristine, 0, *world)
+        assert result["payload_bytes"] < result["fetched_bytes"] < result["get_bytes"]
 
 
 def test_pins_stop_trimming(stream: Path) -> None:

@@ -217,9 +217,28 @@ def test_a_damaged_format_stops_every_command(stream: Path, tmp_path: Path) -> N
 def test_fence_stops_older_sessions(stream: Path) -> None:
     fenced = as_fields(succeed("store", "fence", stream, "--producer=a"))
     assert fenced == {"producer": "a", "term": "18", "next_seq": "9", "state_bytes": "100"}
-    again = succeed_json("store", "fence", stream, "--producer", "new")
-    assert again == {"producer": "new", "term": 19, "next_seq": 0, "state_bytes": 0}
+    again = succeed_json("store", "fence", stream, "--producer", "b")
+    assert again == {"producer": "b", "term": 19, "next_seq": 3, "state_bytes": 18}
     succeed("store", "verify", stream)
+
+
+def test_fence_adds_no_producer(stream: Path, tmp_path: Path) -> None:
+    before = succeed("store", "show", stream)
+    complaint = fail("store", "fence", stream, "--producer=c")
+    assert "not_found: producer c: slot 17 knows no producer of this name" in complaint
+    assert "it knows a, b" in complaint
+    assert succeed("store", "show", stream) == before
+    succeed("store", "init", tmp_path / "new")
+    assert "it knows none" in fail("store", "fence", tmp_path / "new", "--producer=c")
+
+
+@pytest.mark.parametrize("producer", ["a", "b"])  # The state of a is an object.
+def test_produce_fences_nobody_whom_it_cannot_follow(stream: Path, producer: str) -> None:
+    before = succeed("store", "show", stream)
+    complaint = fail("produce", stream, "--synthetic", f"--producer={producer}", "--steps=20")
+    assert f"producer {producer}: its state before batch " in complaint
+    assert "was not written by `produce --synthetic`" in complaint
+    assert succeed("store", "show", stream) == before
 
 
 def test_probe_reports_each_check(tmp_path: Path) -> None:

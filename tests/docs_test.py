@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the documents say is true: their commands run, their links and paths exist."""
 
-import os
 import re
+import shlex
 import statistics
 import subprocess
 from collections.abc import Iterator
@@ -22,6 +22,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Commands of the checkout, which the tests themselves are or which take too long here.
 CHECKOUT = re.compile(r"^(scripts/\S+|bench/run|\.ci/run|tools/\S+)")
 ELSEWHERE = re.compile(r"^(git clone |cd batchloom$)")
+BUILD = re.compile(r"(?<![\w./])(\$PWD/)?build/\w+")
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,14 @@ def sh_blocks(document: Path) -> Iterator[Block]:
 
 
 def runnable(block: Block) -> list[str]:
-    """The commands to run; those that belong to the checkout must exist there instead."""
+    """The commands to run, in this checkout's build folder; those that belong to the checkout must
+    exist there instead."""
     commands = []
     for command in block.commands:
         if script := CHECKOUT.match(command):
             assert (ROOT / script[1]).is_file(), f"{place(block)}: there is no {script[1]}"
         elif not ELSEWHERE.match(command):
-            commands.append(re.sub(r"(^|\s)build/\w+/batchloom\b", r"\1batchloom", command))
+            commands.append(BUILD.sub(lambda _: shlex.quote(str(COMMAND.parent)), command))
     return commands
 
 
@@ -62,26 +64,21 @@ def place(block: Block) -> str:
 
 @pytest.mark.parametrize("document", executed_documents(), ids=lambda path: path.name)
 def test_commands_run(document: Path, tmp_path: Path) -> None:
-    """Block after block, in one empty folder: what a reader does who starts at the top."""
+    """Block after block, in one shell and one empty folder: what a reader does who starts at the
+    top."""
     assert COMMAND.is_file(), f"no {COMMAND.relative_to(ROOT)}: run scripts/build"
-    bin_folder = tmp_path / "bin"
-    work_folder = tmp_path / "work"
-    bin_folder.mkdir()
-    work_folder.mkdir()
-    (bin_folder / "batchloom").symlink_to(COMMAND)
-    environment = os.environ | {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
+    commands: list[str] = []
     for block in sh_blocks(document):
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", "\n".join(runnable(block))],
-            cwd=work_folder,
-            env=environment,
-            timeout=TIME_LIMIT_S,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        output = done.stdout + done.stderr
-        assert done.returncode == 0, f"{place(block)}: exit code {done.returncode}\n{output}"
+        commands += [f"echo '{place(block)}:'", *runnable(block)]
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", "\n".join(["exec 2>&1", *commands])],
+        cwd=tmp_path,
+        timeout=TIME_LIMIT_S,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
 
 
 def test_documents_have_commands() -> None:

@@ -12,6 +12,15 @@ from chaos.settings import Settings
 from chaos.step_logs import RankLog
 
 Row = dict[str, Any]
+# Counts of `store verify`: what the last removal should have removed.
+LEFT_OVER = (
+    "orphan_segments",
+    "orphan_states",
+    "orphan_batches",
+    "trimmed_segments",
+    "trimmed_batches",
+    "leftover_slots",
+)
 BATCH = re.compile(r"d/../(?P<producer>[a-z0-9_-]+)\.\d+\.(?P<seq>\d+)\.[0-9a-f]{16}\.tgb")
 
 
@@ -48,7 +57,7 @@ def judge_log(log: RankLog, expected: list[str]) -> list[str]:
 def judge_report(report: Row) -> list[str]:
     """Of `store verify`, after the last removal."""
     problems = list(report["problems"])
-    for count in ("orphan_segments", "orphan_states", "orphan_batches", "leftover_slots"):
+    for count in LEFT_OVER:
         if report[count]:
             problems.append(f"verify: {count} is {report[count]}")
     if report["foreign"]:

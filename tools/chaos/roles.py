@@ -140,7 +140,7 @@ class Consumer(Role):
         return [*self.settings.on_stream("consume"), *options]
 
     def start(self) -> None:
-        self.log.cut_torn_line()
+        self.log.begin(self.first)
         self.granted = self.first
         super().start()
 

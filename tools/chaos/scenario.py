@@ -236,8 +236,9 @@ class Scenario:
         """At least so many: what a killed reclaimer had not printed yet is not in `rows`."""
         removed = [row["key"] for row in rows if row.get("kind") == "batch"]
         per_object = self.settings.steps_per_object
-        self.counts["orphans_removed"] = count_orphans(removed, first_step, per_object)
-        self.counts["batches_removed"] = len(removed)
+        orphans = count_orphans(removed, first_step, per_object)
+        self.counts["orphans_removed"] = orphans
+        self.counts["trimmed_batches_removed"] = len(removed) - orphans
         self.counts["slots_removed"] = sum(row.get("kind") == "slot" for row in rows)
         self.counts["trims"] = sum(row.get("steps_trimmed", 0) > 0 for row in rows)
         self.counts["steps_trimmed"] = first_step

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ranks have read: a file per rank, to which one process after the other appends a line a
-step."""
+step. Each process says the steps in order from the one that it was asked for; only the next process
+may repeat what an earlier one has said."""
 
 import json
 from pathlib import Path
@@ -15,11 +16,20 @@ class RankLog:
         self.repeats = 0
         self.problems: list[str] = []
         self._offset = 0
+        self._next = 0  # What the process that writes must say now.
         path.touch()
 
     @property
     def position(self) -> int:
         return len(self.hashes)
+
+    def begin(self, first: int) -> None:
+        """A process begins, which was asked for the steps from `first` on; the one before has
+        ended, and a line that a kill has torn is none."""
+        self.read_on()
+        with self.path.open("r+b") as file:
+            file.truncate(self._offset)
+        self._next = first
 
     def read_on(self) -> None:
         """Takes in the lines that are whole by now."""
@@ -32,17 +42,14 @@ class RankLog:
                 row = json.loads(line)
                 self.add(row["step"], row["hash"])
 
-    def cut_torn_line(self) -> None:
-        """Before the next process appends: a line that a kill has torn is none."""
-        self.read_on()
-        with self.path.open("r+b") as file:
-            file.truncate(self._offset)
-
     def add(self, step: int, hash_text: str) -> None:
+        if step != self._next:
+            self.problems.append(f"{self.path.name}: step {step} where {self._next} was next")
+        self._next = step + 1
         if step == self.position:
             self.hashes.append(hash_text)
         elif step > self.position:
-            self.problems.append(f"{self.path.name}: step {step} after step {self.position - 1}")
+            pass  # After a gap, which was reported.
         elif self.hashes[step] == hash_text:
             self.repeats += 1
         else:

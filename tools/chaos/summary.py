@@ -12,6 +12,7 @@ REQUIRED = {
     "fences": 20,
     "orphans_removed": 20,
     "trims": 20,
+    "trimmed_batches_removed": 100,
     "slots_removed": 1000,
 }
 
