@@ -77,7 +77,7 @@ struct Shape {
 
 /// Of nobody in particular.
 store::BatchIdentity some_identity() {
-  return {.stream = {}, .producer = "main", .term = {}, .seq = {}};
+  return {.stream = {}, .producer = "main", .term = store::Term(1), .seq = {}};
 }
 
 store::BuiltBatch build(const SyntheticBatches& batches, const SyntheticBatches::Object& object,

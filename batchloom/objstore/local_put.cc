@@ -19,7 +19,11 @@ constexpr std::size_t kHashStretchBytes = std::size_t{1} << 20;
 constexpr Duration kFirstLockPause = std::chrono::microseconds(50);
 constexpr Duration kLongestLockPause = std::chrono::milliseconds(2);
 
-Etag etag_of(std::span<const ByteSpan> parts) {
+/// nullopt for a large object: hashing it would take about as long as writing it.
+std::optional<Etag> etag_of(std::span<const ByteSpan> parts) {
+  std::uint64_t size_bytes = 0;
+  for (const ByteSpan part : parts) size_bytes += part.size();
+  if (size_bytes > kPutEtagMaxBytes) return std::nullopt;
   ContentEtag content;
   for (const ByteSpan part : parts) content.add(part);
   return content.etag();

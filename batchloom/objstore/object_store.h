@@ -82,10 +82,14 @@ enum class PutOutcome : std::uint8_t {
   kUnknown,          ///< May have been applied, or may still be applied later.
 };
 
+/// What is replaced by PutCondition::matches is small.
+inline constexpr std::uint64_t kPutEtagMaxBytes = std::uint64_t{64} << 10;
+
 struct PutReply {
   PutOutcome outcome = PutOutcome::kUnknown;
-  std::optional<Etag> etag = {};  ///< Present with kApplied.
-  std::string detail = {};        ///< With kUnknown: what happened, for messages.
+  /// Present with kApplied, unless the object is larger than kPutEtagMaxBytes: then it may be.
+  std::optional<Etag> etag = {};
+  std::string detail = {};  ///< With kUnknown: what happened, for messages.
 };
 
 struct ListedObject {
