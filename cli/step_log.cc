@@ -17,9 +17,11 @@ namespace batchloom::cli {
 namespace {
 
 Fields describe(const client::StepBatch& batch) {
+  const std::uint64_t hash =
+      simulator::content_hash({batch.global_valid_labels, batch.micro_batches, batch.events});
   Fields fields;
   fields.add("step", batch.step.value)
-      .add("hash", fmt::format("{:016x}", simulator::content_hash(batch.micro_batches)))
+      .add("hash", fmt::format("{:016x}", hash))
       .add("sum", fmt::format("{:016x}", content_sum(batch.micro_batches, batch.token_width)))
       .add("bytes", batch.payload_bytes());
   return fields;

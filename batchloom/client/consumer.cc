@@ -33,13 +33,22 @@ Status check_start(const Head& head, const ConsumerOptions& options) {
   return Status::ok();
 }
 
-/// The head whose SKIPs hold: exactly min_slot's where that can be, else the newest.
-Result<HeadPtr> head_of_skips(const store::Stream& stream, Slot min_slot, const HeadPtr& newest,
-                              const CallOptions& call) {
-  if (min_slot == Slot() || min_slot == newest->head.slot) return newest;
+/// The head whose SKIPs hold: exactly min_slot's where that can be. The newest one will do as well,
+/// as long as it skips nothing that is still to be read.
+Result<HeadPtr> head_of_skips(const store::Stream& stream, const ConsumerOptions& options,
+                              const HeadPtr& newest, const CallOptions& call) {
+  const Slot min_slot = options.min_slot;
+  const Head& head = newest->head;
+  if (min_slot == Slot() || min_slot == head.slot) return newest;
   store::ManifestReader reader(stream);
   BL_ASSIGN_OR_RETURN(const std::optional<HeadPtr> exact, reader.at(min_slot, call));
-  return exact.value_or(newest);
+  if (exact) return *exact;
+  const auto skipped = std::ranges::lower_bound(head.skipped, options.start);
+  if (skipped == head.skipped.end()) return newest;
+  return Status::conflict(fmt::format(
+      "the head of slot {} is gone, and the newest one skips step {}, which other ranks may have "
+      "read: open all ranks again with min_slot = {}, the newest slot",
+      min_slot.value, skipped->value, head.slot.value));
 }
 
 std::uint64_t distance(Step a, Step b) {
@@ -72,6 +81,8 @@ class Consumer::Impl {
   }
 
   Result<StepPtr> next(const CallOptions& call) {
+    // A producer may wait for this position before it commits what is waited for here.
+    if (const std::optional<Step> awaited = prefetcher_.awaited_commit()) report(*awaited);
     Result<StepPtr> step = prefetcher_.next(call);
     if (!step.is_ok() || *step == nullptr) return step;
     const StepBatch& batch = **step;
@@ -95,6 +106,14 @@ class Consumer::Impl {
       return Status::invalid(fmt::format("the state is of stream {}; this is stream {}",
                                          state.stream.to_string(), stream_.uuid().to_string()));
     }
+    if (closing_) return Status::cancelled("the consumer was closed");
+    if (reporter_ != nullptr && state.next_step < this->state().next_step) {
+      const Status kept = reporter_->go_back(state.next_step, call);
+      if (!kept.is_ok()) {
+        return kept.with_context(fmt::format("going back to step {}", state.next_step.value));
+      }
+      reported_ = state.next_step;
+    }
     prefetcher_.seek(state.next_step);
     move_to(state.next_step, state.samples_hash);
     report(state.next_step);
@@ -102,6 +121,7 @@ class Consumer::Impl {
   }
 
   Status close(const CallOptions& call) {
+    closing_ = true;
     prefetcher_.stop();
     if (reporter_ == nullptr) return Status::ok();
     reporter_->stop();
@@ -119,6 +139,7 @@ class Consumer::Impl {
   }
 
   void report(Step cursor) {
+    if (cursor == reported_) return;
     reported_ = cursor;
     if (reporter_ != nullptr) reporter_->report(cursor);
   }
@@ -133,6 +154,7 @@ class Consumer::Impl {
   mutable Mutex mutex_;
   ConsumerState position_ BL_GUARDED_BY(mutex_);
 
+  bool closing_ = false;
   Step reported_;
   StepFetcher fetcher_;
   Prefetcher prefetcher_;
@@ -147,8 +169,7 @@ Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, ConsumerOptions
     BL_ASSIGN_OR_RETURN(newest, feed.wait_for_slot(options.min_slot, call));
   }
   BL_RETURN_IF_ERROR(check_start(newest->head, options));
-  BL_ASSIGN_OR_RETURN(const HeadPtr skips,
-                      head_of_skips(feed.stream(), options.min_slot, newest, call));
+  BL_ASSIGN_OR_RETURN(const HeadPtr skips, head_of_skips(feed.stream(), options, newest, call));
   if (!options.report_group.empty()) {
     BL_RETURN_IF_ERROR(
         store::open_live_cursor(feed.stream(), options.report_group, options.start, call).status());

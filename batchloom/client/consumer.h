@@ -3,8 +3,10 @@
 // depends on who has read what.
 //
 //  1. open() waits for a head of at least `min_slot`, checks that `start` is there, and takes the
-//     SKIPs of a head, once: of the very head `min_slot` where that one is still stored, so that
-//     all ranks that open with the same min_slot pass over the same steps, else of the newest.
+//     SKIPs of a head, once: of the very head `min_slot`, so that all ranks that open with the same
+//     min_slot pass over the same steps. Where that one is not stored any more the newest head will
+//     do if it skips nothing from `start` on; else open() is refused. Without a min_slot it is the
+//     newest head.
 //  2. A prefetcher reads ahead in step order, bounded in bytes (prefetcher.h). Heads are polled
 //     only while the visible lead is below what the prefetcher may hold, once for all consumers of
 //     a process (head_feed.h).
@@ -50,10 +52,12 @@ struct ConsumerOptions {
   BeyondEnd beyond_end = BeyondEnd::kWait;
   /// Bytes of steps that were read ahead. The step that next() waits for is always let in.
   std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
-  /// Not empty: this consumer reports the group's live cursor, at least every `report_steps` steps.
-  /// One of a group's ranks should; the lowest.
+  /// Not empty: this consumer reports the group's live cursor: whenever it has gone `report_steps`
+  /// steps, and, past skipped ones, before next() waits for a step that is not committed yet. One
+  /// of a group's ranks should; the lowest.
   std::string report_group = {};
-  /// At most a quarter of the lead that producers may take, or they wait without need.
+  /// At most a quarter of the lead that producers may take, or they may wait without need until
+  /// this consumer has taken all that there is.
   std::uint32_t report_steps = 8;
 };
 
@@ -63,8 +67,10 @@ struct ConsumerOptions {
 class Consumer {
  public:
   /// `not_found` where `start` was trimmed (naming first_step), `invalid` for kRefuse and for a
-  /// rank that is none of `ranks`; with report_group the errors of open_live_cursor() too. `feed`
-  /// may be shared by many consumers, and outlives them.
+  /// rank that is none of `ranks`, `conflict` where min_slot's head is gone and its SKIPs may have
+  /// been others: all ranks must open again with the newer min_slot that it names. With
+  /// report_group the errors of open_live_cursor() too. `feed` may be shared by many consumers, and
+  /// outlives them.
   static Result<std::unique_ptr<Consumer>> open(HeadFeed& feed, ConsumerOptions options,
                                                 const CallOptions& call);
   /// Leaves the group's live cursor open, as a crash does: the group may come back.
@@ -83,11 +89,15 @@ class Consumer {
   /// The head whose SKIPs it took: what other ranks give as min_slot to pass over the same steps.
   Slot opened_with() const;
 
-  /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state.
+  /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state. Where
+  /// this consumer reports the group's live cursor, going back waits for the store: the cursor is
+  /// opened again where it keeps only later steps, `not_found` where they were trimmed already.
+  /// Other errors are those of open_live_cursor(). After an error the position stays.
   Status seek(const ConsumerState& state, const CallOptions& call);
 
   /// Ends reading; reports its last position and closes the group's live cursor, where this
-  /// consumer reports it. Safe to repeat after an error; next() is `cancelled` from now on.
+  /// consumer reports it. Safe to repeat after an error; next() and seek() are `cancelled` from now
+  /// on.
   Status close(const CallOptions& call);
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/client/consumer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 
 #include "batchloom/client/client_world_testing.h"
 #include "batchloom/store/live_cursor.h"
+#include "batchloom/store/pins.h"
 #include "batchloom/store/stream_events.h"
 
 namespace batchloom::client {
@@ -236,6 +238,30 @@ TEST(Consumer, ASkipIsTakenFromTheHeadItOpenedWithAlone) {
   });
 }
 
+TEST(Consumer, AHeadThatIsGoneIsReplacedOnlyWhereTheSkipsAreTheSame) {
+  on_any_schedule(
+      [](ClientWorld& world) {
+        world.producer().append_small(5);
+        const Slot slot = world.newest()->head.slot;
+        const Slot newest = must(store::skip_step(world.other(), Step(2), {})).head->head.slot;
+        const auto open_at = [&](std::uint64_t start, Slot min_slot) {
+          return Consumer::open(world.feed(), {.start = Step(start), .min_slot = min_slot}, {});
+        };
+        expect_step(*must(open_at(2, slot)), 2);
+        const std::string key = store::manifest_key(slot);
+        static_cast<void>(must(world.memory().remove(std::span(&key, 1), {})));
+        for (const std::uint64_t start : {0U, 2U}) {
+          EXPECT_TRUE(is_error(open_at(start, slot).status(), ErrorKind::kConflict,
+                               {fmt::format("slot {} is gone", slot.value), "skips step 2",
+                                fmt::format("all ranks again with min_slot = {}", newest.value)}));
+        }
+        EXPECT_EQ(must(open_at(3, slot))->opened_with(), newest) << "nothing is left to pass over";
+        expect_step(*must(open_at(2, newest)), 3);
+        expect_step(*must(open_at(2, Slot())), 3);
+      },
+      5);
+}
+
 TEST(Consumer, SkippedStepsDoNotCountForTheHash) {
   on_any_schedule(
       [](ClientWorld& world) {
@@ -360,6 +386,126 @@ TEST(Consumer, ReportsItsGroupsCursor) {
     EXPECT_TRUE(group_cursor(world).closed);
     EXPECT_TRUE(consumer->next({}).is(ErrorKind::kCancelled));
     EXPECT_TRUE(consumer->close({}).is_ok()) << "again";
+  });
+}
+
+TEST(Consumer, ReportsBeforeItWaitsForACommit) {
+  on_any_schedule([](ClientWorld& world) {
+    // A producer with a lead of 4, which gives up where the consumer never reports.
+    const auto producer = world.start("producer", [&](const std::stop_token&) {
+      for (int waits = 0; world.producer().steps().size() < 12 && waits < 1000;) {
+        const auto cursor = must(store::read_live_cursor(world.other(), "g", {}));
+        if (cursor && world.producer().steps().size() < cursor->cursor.value + 4) {
+          world.producer().append_small(1);
+        } else {
+          world.pass(milliseconds(10));
+          ++waits;
+        }
+      }
+      EXPECT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    });
+    const auto consumer = open(world, {.report_group = "g", .report_steps = 8});
+    for (std::uint64_t number = 0; number < 12 && !testing::Test::HasFailure(); ++number) {
+      expect_step(*consumer, number);
+    }
+    producer->join();
+    EXPECT_LE(world.counted("client_reports"), 12U) << "not before each step";
+  });
+}
+
+TEST(Consumer, ReportsPastSkippedSteps) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(5);
+    for (const std::uint64_t step : {1U, 2U, 3U, 4U}) {
+      static_cast<void>(must(store::skip_step(world.other(), Step(step), {})));
+    }
+    const auto consumer = open(world, {.report_group = "g", .report_steps = 8});
+    expect_step(*consumer, 0);
+    EXPECT_TRUE(consumer->next(world.within(seconds(5))).is(ErrorKind::kUnavailable));
+    world.pass(seconds(5));
+    EXPECT_EQ(group_cursor(world).cursor, Step(5));
+    EXPECT_EQ(consumer->cursor(), Step(1));
+    EXPECT_TRUE(consumer->next(world.within(seconds(5))).is(ErrorKind::kUnavailable));
+    world.pass(seconds(5));
+    EXPECT_EQ(world.counted("client_reports"), 1U) << "it did not move";
+  });
+}
+
+TEST(Consumer, DoesNotReportBeforeItWaitsForARead) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(10);
+    const auto consumer =
+        open(world, {.prefetch_bytes = 0, .report_group = "g", .report_steps = 20});
+    for (std::uint64_t number = 0; number < 10; ++number) {
+      expect_step(*consumer, number);
+      world.pass(seconds(1));
+    }
+    EXPECT_EQ(world.counted("client_reports"), 0U);
+  });
+}
+
+TEST(Consumer, GoingBackKeepsTheStepsFromThereOn) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(12);
+    const auto consumer = open_group(world, 1);
+    static_cast<void>(must(store::pin_step(world.other(), {"g", "a", Step(6)}, {})));
+    for (std::uint64_t number = 1; number < 10; ++number) expect_step(*consumer, number);
+    // The report of step 10 may be on its way.
+    world.pass(Duration(world.runtime().random() % 100));
+    ASSERT_TRUE(consumer->seek({world.stream().uuid(), Step(4), 0}, {}).is_ok());
+    EXPECT_EQ(group_cursor(world).cursor, Step(4));
+    EXPECT_LE(group_cursor(world).keep_from, Step(4));
+    world.pass(seconds(5));
+    EXPECT_LE(group_cursor(world).keep_from, Step(4)) << "no earlier report came late";
+    expect_step(*consumer, 4);
+    ASSERT_TRUE(consumer->seek({world.stream().uuid(), Step(8), 0}, {}).is_ok());
+    world.pass(seconds(5));
+    EXPECT_EQ(group_cursor(world).keep_from, Step(6));
+    ASSERT_TRUE(consumer->seek({world.stream().uuid(), Step(7), 0}, {}).is_ok());
+    EXPECT_EQ(group_cursor(world).keep_from, Step(6)) << "slower ranks may need it";
+    EXPECT_EQ(group_cursor(world).cursor, Step(7));
+    ASSERT_TRUE(consumer->close({}).is_ok());
+    EXPECT_TRUE(consumer->seek({world.stream().uuid(), Step(1), 0}, {}).is(ErrorKind::kCancelled));
+    EXPECT_TRUE(group_cursor(world).closed);
+  });
+}
+
+TEST(Consumer, GoingBackToTrimmedStepsIsRefused) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(12);
+    const auto consumer = open_group(world, 1);
+    static_cast<void>(must(store::pin_step(world.other(), {"g", "a", Step(6)}, {})));
+    for (std::uint64_t number = 1; number < 10; ++number) expect_step(*consumer, number);
+    world.pass(seconds(5));
+    EXPECT_EQ(group_cursor(world).keep_from, Step(6));
+    world.trim(Step(6));
+    const ConsumerState before = consumer->state();
+    EXPECT_TRUE(is_error(consumer->seek({world.stream().uuid(), Step(4), 0}, {}),
+                         ErrorKind::kNotFound, {"going back to step 4", "begins at step 6"}));
+    EXPECT_EQ(consumer->state(), before);
+    expect_step(*consumer, 10);
+    world.pass(seconds(5));
+    EXPECT_EQ(group_cursor(world).cursor, Step(10)) << "where it was told to be before";
+    EXPECT_EQ(group_cursor(world).keep_from, Step(6));
+    EXPECT_FALSE(group_cursor(world).closed);
+  });
+}
+
+TEST(Consumer, AFailedWayBackLeavesItWhereItWas) {
+  const QuietLog quiet;
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(12);
+    const auto consumer = open_group(world, 1);
+    for (std::uint64_t number = 1; number < 10; ++number) expect_step(*consumer, number);
+    world.objects().next(
+        {.operation = Operation::kPut, .prefix = "pin/", .answer = Answer::kForbidden, .times = 2});
+    world.pass(Duration(world.runtime().random() % 100));
+    if (consumer->seek({world.stream().uuid(), Step(4), 0}, {}).is_ok()) return;
+    expect_step(*consumer, 10);
+    world.objects().forget_script();
+    ASSERT_TRUE(consumer->seek({world.stream().uuid(), Step(4), 0}, {}).is_ok());
+    EXPECT_EQ(group_cursor(world).cursor, Step(4));
+    expect_step(*consumer, 4);
   });
 }
 

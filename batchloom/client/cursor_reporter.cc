@@ -19,10 +19,9 @@ CursorReporter::CursorReporter(const store::Stream& stream, std::string group, S
       failures_(stream.counters().counter("client_report_failures")),
       moved_(stream.runtime().make_event()),
       cursor_(opened_at),
-      reported_(opened_at),
-      reporter_(stream.runtime().spawn("cursor-reporter", [this](const std::stop_token& stop) {
-        report_loop({.deadline = kNever, .stop = stop});
-      })) {}
+      reported_(opened_at) {
+  start();
+}
 
 CursorReporter::~CursorReporter() {
   stop();
@@ -34,6 +33,34 @@ void CursorReporter::report(Step cursor) {
     cursor_ = cursor;
   }
   moved_->set();
+}
+
+void CursorReporter::start() {
+  reporter_ = stream_.runtime().spawn("cursor-reporter", [this](const std::stop_token& stop) {
+    report_loop({.deadline = kNever, .stop = stop});
+  });
+}
+
+Status CursorReporter::go_back(Step cursor, const CallOptions& call) {
+  // No report may come between, and raise keep_from. One that is on its way to the store is too
+  // late once another was written: so this one is written first, and only then keep_from is judged.
+  stop();
+  const Status kept = keep_from_on(cursor, call);
+  {
+    const MutexLock lock(mutex_);
+    if (kept.is_ok()) cursor_ = cursor;
+    reported_ = kept.is_ok() ? std::optional(cursor) : std::nullopt;
+  }
+  start();
+  return kept;
+}
+
+Status CursorReporter::keep_from_on(Step cursor, const CallOptions& call) {
+  const Result<store::LiveCursor> told = store::report_live_cursor(stream_, group_, cursor, call);
+  const bool closed = told.is(ErrorKind::kConflict);
+  if (!told.is_ok() && !closed) return told.status();
+  if (!closed && told->keep_from <= cursor) return Status::ok();
+  return store::open_live_cursor(stream_, group_, cursor, call).status();
 }
 
 void CursorReporter::stop() {
@@ -55,7 +82,7 @@ Status CursorReporter::wait_for_news(const CallOptions& call) {
   for (;;) {
     {
       const MutexLock lock(mutex_);
-      if (cursor_ != reported_) return Status::ok();
+      if (reported_ != cursor_) return Status::ok();
       moved_->reset();
     }
     BL_RETURN_IF_ERROR(moved_->wait(call));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "batchloom/base/mutex.h"
@@ -27,14 +28,22 @@ class CursorReporter {
   /// The group is at `cursor` now. Does not block.
   void report(store::Step cursor);
 
+  /// The group goes back to `cursor`, and is told whether the steps from there on are kept: opens
+  /// the cursor again where it keeps only later ones. `not_found` where they were trimmed; other
+  /// errors as of report_live_cursor(), and all are safe to repeat. After an error the group is
+  /// where it was, which is reported anew. Not after stop().
+  Status go_back(store::Step cursor, const CallOptions& call);
+
   /// No further reports; waits for the thread's end, with a report under way. Idempotent.
   void stop();
 
  private:
+  void start();
   void report_loop(const CallOptions& call);
   Status wait_for_news(const CallOptions& call);
   Status repeat_report(const CallOptions& call);
   Status report_now(const CallOptions& call);
+  Status keep_from_on(store::Step cursor, const CallOptions& call);
   store::Step wanted() const;
 
   const store::Stream& stream_;
@@ -45,7 +54,7 @@ class CursorReporter {
 
   mutable Mutex mutex_;
   store::Step cursor_ BL_GUARDED_BY(mutex_);
-  store::Step reported_ BL_GUARDED_BY(mutex_);
+  std::optional<store::Step> reported_ BL_GUARDED_BY(mutex_);  // Absent: whatever stands there.
 
   std::unique_ptr<Task> reporter_;  // Last: it uses all of the above.
 };

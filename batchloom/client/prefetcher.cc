@@ -42,7 +42,7 @@ std::uint64_t Prefetcher::held_bytes() const {
 Result<StepPtr> Prefetcher::next(const CallOptions& call) {
   BL_RETURN_IF_ERROR(runtime_.check(call));
   if (std::optional<Result<StepPtr>> answer = take(true)) return *std::move(answer);
-  const bool committed = is_committed();
+  const bool committed = !awaited_commit();
   const Time began = runtime_.now();
   Result<StepPtr> answer = wait_for_step(call);
   const Duration waited = runtime_.now() - began;
@@ -50,8 +50,6 @@ Result<StepPtr> Prefetcher::next(const CallOptions& call) {
     stalls_.add();
     stall_ns_.add(static_cast<std::uint64_t>(waited.count()));
   }
-  const MutexLock lock(mutex_);
-  awaited_ = false;
   return answer;
 }
 
@@ -72,9 +70,10 @@ std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
       answer = StepPtr();
     } else {
       if (first_look) ++looks_;
-      awaited_ = true;
       produced_->reset();
     }
+    // With the answer: the thread must not take what was handed out for still awaited.
+    awaited_ = !answer.has_value();
   }
   wanted_->set();  // There is room, or somebody waits.
   return answer;
@@ -84,18 +83,27 @@ Result<StepPtr> Prefetcher::wait_for_step(const CallOptions& call) {
   for (;;) {
     const Status waited = produced_->wait(call);
     if (std::optional<Result<StepPtr>> answer = take(false)) return *std::move(answer);
-    if (!waited.is_ok()) return gave_up(waited);
+    if (waited.is_ok()) continue;
+    stop_waiting();
+    return gave_up(waited);
   }
 }
 
-bool Prefetcher::is_committed() const {
+void Prefetcher::stop_waiting() {
+  const MutexLock lock(mutex_);
+  awaited_ = false;
+}
+
+std::optional<Step> Prefetcher::awaited_commit() const {
   Step step;
   {
     const MutexLock lock(mutex_);
+    if (!ready_.empty()) return std::nullopt;
     step = fetcher_.after_skipped(position_);
   }
   const store::HeadPtr head = feed_.seen();
-  return head != nullptr && head->head.next_step > step;
+  if (head != nullptr && head->head.next_step > step) return std::nullopt;
+  return step;
 }
 
 Status Prefetcher::gave_up(const Status& ended) const {

@@ -42,6 +42,10 @@ class Prefetcher {
   /// waited for; `cancelled` by the stop token and after stop().
   Result<StepPtr> next(const CallOptions& call);
 
+  /// The step that the next next() waits for because no head that was seen holds it, past skipped
+  /// ones; nullopt where a step is ready or can be read.
+  std::optional<Step> awaited_commit() const;
+
   /// Goes on at `step`, whatever was read and whatever failed before. Does not block.
   void seek(Step step);
 
@@ -66,7 +70,7 @@ class Prefetcher {
   std::optional<Result<StepPtr>> take(bool first_look);
   Result<StepPtr> wait_for_step(const CallOptions& call);
   Status gave_up(const Status& ended) const;
-  bool is_committed() const;
+  void stop_waiting();
 
   // The thread's side.
   void read_loop();

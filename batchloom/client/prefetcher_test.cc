@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "batchloom/base/sim_runtime.h"
@@ -383,6 +384,51 @@ TEST(Prefetcher, StopsInTheMiddleOfAnything) {
       reading->stop();
     }
   });
+}
+
+/// Whether this thread lets the others go far whenever it asks for the time.
+thread_local bool yields_at_now = false;
+
+class YieldingRuntime final : public Runtime {
+ public:
+  explicit YieldingRuntime(SimProcess& process) : process_(process) {}
+
+  Time now() override {
+    for (int left = 64; left > 0 && yields_at_now; --left) {
+      static_cast<void>(process_.sleep_until({.deadline = process_.now() + milliseconds(1)}));
+    }
+    return process_.now();
+  }
+  Status sleep_until(const CallOptions& call) override { return process_.sleep_until(call); }
+  std::unique_ptr<Task> spawn(std::string name,
+                              std::function<void(std::stop_token)> body) override {
+    return process_.spawn(std::move(name), std::move(body));
+  }
+  std::unique_ptr<Event> make_event() override { return process_.make_event(); }
+  std::uint64_t random() override { return process_.random(); }
+  Status check(const CallOptions& call) override { return process_.check(call); }
+
+ private:
+  SimProcess& process_;
+};
+
+TEST(Prefetcher, AStepThatWasTakenIsNotAwaitedAnyMore) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SimWorld sim(seed);
+    SimProcess& process = sim.add_process("trainer");
+    YieldingRuntime runtime(process);
+    process.start("main", [&] {
+      ClientWorld world(runtime);
+      world.producer().append_small(3);
+      Reading reading(world, 0);
+      yields_at_now = true;
+      reading.expect_step(0);
+      EXPECT_EQ(reading->held_bytes(), 0U) << "nobody waits for the next one yet";
+      EXPECT_EQ(world.data_gets(), 1U);
+    });
+    const Status ended = sim.run();
+    ASSERT_TRUE(ended.is_ok()) << ended.to_string();
+  }
 }
 
 TEST(Prefetcher, ACrashEndsItsThread) {

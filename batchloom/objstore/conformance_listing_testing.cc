@@ -8,6 +8,10 @@
 namespace batchloom::objstore {
 namespace {
 
+void replace_all(CheckRun& run, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) run.put(key, as_bytes("other"), PutCondition::none());
+}
+
 std::vector<std::string> put_many(CheckRun& run, std::string_view name, std::size_t count) {
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < count; ++i) {
@@ -61,6 +65,7 @@ void list_while_changing(ConformanceFixture& fixture) {
   CheckRun& run = fixture.run;
   const std::size_t page = fixture.factory.page_keys;
   const auto stay = put_many(run, "stay", page + 1);
+  const auto replaced = put_many(run, "replaced", page + 1);
   const auto go = put_many(run, "go", page / 2 + 1);
   auto listing = run.store().list(run.prefix(), {}, run.call());
   if (!listing.is_ok()) return run.note_error(listing.status());
@@ -72,12 +77,15 @@ void list_while_changing(ConformanceFixture& fixture) {
     for (const ListedObject& object : *got) {
       run.expect(shown.insert(object.key).second, fmt::format("'{}' is shown twice", object.key));
     }
+    replace_all(run, replaced);  // Before every further page.
     if (pages > 0) continue;
     run.remove(go);
     put_many(run, "new", page / 2 + 1);
   }
-  for (const std::string& key : stay) {
-    run.expect(shown.contains(key), fmt::format("'{}' was there all along and not shown", key));
+  for (const auto& keys : {stay, replaced}) {
+    for (const std::string& key : keys) {
+      run.expect(shown.contains(key), fmt::format("'{}' was there all along and not shown", key));
+    }
   }
 }
 

@@ -15,7 +15,8 @@ void list_start_after(CheckRun& run);
 /// More keys than a page holds.
 void list_pages(ConformanceFixture& fixture);
 
-/// Between two pages keys come and go. What stays throughout must be shown, and nothing twice.
+/// Between two pages keys come and go, and objects are replaced. What stays throughout must be
+/// shown, and nothing twice.
 void list_while_changing(ConformanceFixture& fixture);
 
 }  // namespace batchloom::objstore

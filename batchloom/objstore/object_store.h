@@ -103,7 +103,8 @@ class Listing {
   virtual ~Listing() = default;
   /// The next page; empty at the end. Keys are in no order, and none is given twice unless it was
   /// removed and put again meanwhile. Objects put or removed after the listing began may or may not
-  /// be shown.
+  /// be shown; a key that is there throughout is shown, even if its object is replaced meanwhile
+  /// (trimming relies on it).
   virtual Result<std::vector<ListedObject>> next_page(const CallOptions& call) = 0;
 };
 

@@ -86,5 +86,9 @@ TEST(WrongStores, AListingThatMissesAFreshKeyIsCaught) {
   EXPECT_EQ(probe_refuses(Defect::kListMissesFresh), "list_after_put");
 }
 
+TEST(WrongStores, AListingThatLosesAReplacedKeyIsCaught) {
+  EXPECT_EQ(failed_checks(Defect::kListLosesReplaced), Names{"list_while_changing"});
+}
+
 }  // namespace
 }  // namespace batchloom::objstore

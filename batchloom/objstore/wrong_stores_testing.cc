@@ -115,6 +115,59 @@ class ListMissesFresh final : public ForwardingStore {
   std::string freshest_ BL_GUARDED_BY(mutex_);
 };
 
+class ListLosesReplaced final : public ForwardingStore {
+ public:
+  using ForwardingStore::ForwardingStore;
+
+  Result<PutReply> put(std::string_view key, std::span<const ByteSpan> parts,
+                       const PutCondition& condition, const CallOptions& call) override {
+    auto reply = inner_.put(key, parts, condition, call);
+    const MutexLock lock(mutex_);
+    last_put_.insert_or_assign(std::string(key), ++puts_);
+    return reply;
+  }
+
+  Result<std::unique_ptr<Listing>> list(std::string_view prefix, std::string_view start_after,
+                                        const CallOptions& call) override {
+    BL_ASSIGN_OR_RETURN(auto inner, inner_.list(prefix, start_after, call));
+    const MutexLock lock(mutex_);
+    return std::unique_ptr<Listing>(std::make_unique<OldPages>(std::move(inner), *this, puts_));
+  }
+
+ private:
+  bool was_put_since(const std::string& key, std::uint64_t puts) {
+    const MutexLock lock(mutex_);
+    const auto found = last_put_.find(key);
+    return found != last_put_.end() && found->second > puts;
+  }
+
+  class OldPages final : public Listing {
+   public:
+    OldPages(std::unique_ptr<Listing> inner, ListLosesReplaced& store, std::uint64_t puts)
+        : inner_(std::move(inner)), store_(store), puts_(puts) {}
+
+    Result<std::vector<ListedObject>> next_page(const CallOptions& call) override {
+      for (;;) {
+        BL_ASSIGN_OR_RETURN(auto page, inner_->next_page(call));
+        const bool at_end = page.empty();
+        std::erase_if(page, [this](const ListedObject& object) {
+          return store_.was_put_since(object.key, puts_);
+        });
+        if (at_end || !page.empty()) return page;
+      }
+    }
+
+   private:
+    std::unique_ptr<Listing> inner_;
+    ListLosesReplaced& store_;
+    const std::uint64_t puts_;
+  };
+
+  Mutex mutex_;
+  std::uint64_t puts_ BL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, std::uint64_t> last_put_ BL_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 std::unique_ptr<ObjectStore> make_wrong_store(Defect defect, ObjectStore& inner, Runtime& runtime) {
@@ -123,6 +176,7 @@ std::unique_ptr<ObjectStore> make_wrong_store(Defect defect, ObjectStore& inner,
     case Defect::kSeveralWinners: return std::make_unique<SeveralWinners>(inner, runtime);
     case Defect::kWrongRange: return std::make_unique<WrongRange>(inner);
     case Defect::kListMissesFresh: return std::make_unique<ListMissesFresh>(inner);
+    case Defect::kListLosesReplaced: return std::make_unique<ListLosesReplaced>(inner);
   }
   BL_CHECK(false, "not a defect");
 }

@@ -17,6 +17,7 @@ enum class Defect : std::uint8_t {
   kSeveralWinners,     ///< Creators that race all win; one after the other they get it right.
   kWrongRange,         ///< A ranged read gives the object's first bytes.
   kListMissesFresh,    ///< A listing does not show the key that was put last.
+  kListLosesReplaced,  ///< A listing does not show a key whose object is replaced before its page.
 };
 
 /// `inner` with a defect. Both `inner` and `runtime` outlive it. Thread-safe.

@@ -85,7 +85,8 @@ class Inspection {
   Status check_run(const Run& run) const {
     const ExpectedStep expected =
         sources_.expected(entry_, run.position, {.rank = run.rank, .ranks = entry_.ranks});
-    if (content_hash(run.micro_batches) == expected.content_hash &&
+    if (content_hash({run.global_valid_labels, run.micro_batches, run.events}) ==
+            expected.content_hash &&
         run.samples_digest == expected.samples_digest && run.plan_digest == expected.plan_digest &&
         run.global_valid_labels == expected.global_valid_labels) {
       return Status::ok();

@@ -111,8 +111,34 @@ class ConsumerActor {
         ->second;
   }
 
-  /// False where the step is trimmed: another process begins elsewhere.
+  /// False where the step is trimmed, and where the trainer has to open all its ranks with a newer
+  /// slot: another process begins elsewhere.
   Result<bool> open(const Tally& tally) {
+    client::ConsumerOptions options = options_at(tally);
+    opened_.rank = options.rank;
+    opened_.ranks = trainer_.shape().ranks;
+    opened_.min_slot = options.min_slot;
+    if (leads()) world_.judge().cursor_opening(trainer_.group(), tally.next);
+    auto consumer = Consumer::open(feed_, std::move(options), {});
+    if (consumer.is(ErrorKind::kNotFound)) {
+      trimmed(tally.next);
+      return false;
+    }
+    if (consumer.is(ErrorKind::kConflict)) {
+      judge_.refused(opened_);
+      trainer_.raise_min_slot(feed_.seen()->head.slot);
+      return false;
+    }
+    BL_ASSIGN_OR_RETURN(consumer_, std::move(consumer));
+    opened_.opened_with = consumer_->opened_with();
+    judge_.opened(opened_, tally);
+    reached();
+    if (leads()) world_.judge().cursor_told(trainer_.group(), tally.next);
+    if (tally.next > tally.base) ++world_.counts().resumes;
+    return true;
+  }
+
+  client::ConsumerOptions options_at(const Tally& tally) {
     const TrainerShape& shape = trainer_.shape();
     client::ConsumerOptions options{
         .rank = model::HdpRank(static_cast<std::uint32_t>(rank_)),
@@ -132,20 +158,12 @@ class ConsumerActor {
         return sources.plan_anew(step, ranks);
       };
     }
-    opened_.rank = options.rank;
-    opened_.ranks = shape.ranks;
-    opened_.min_slot = options.min_slot;
-    auto consumer = Consumer::open(feed_, std::move(options), {});
-    if (consumer.is(ErrorKind::kNotFound)) {
-      trimmed(tally.next);
-      return false;
-    }
-    BL_ASSIGN_OR_RETURN(consumer_, std::move(consumer));
-    opened_.opened_with = consumer_->opened_with();
-    judge_.opened(opened_, tally);
-    if (leads()) world_.judge().cursor_told(trainer_.group(), tally.next);
-    if (tally.next > tally.base) ++world_.counts().resumes;
-    return true;
+    return options;
+  }
+
+  /// What the group's cursor may say from now on.
+  void reached() {
+    if (leads()) world_.judge().group_reached(trainer_.group(), judge_.due());
   }
 
   void trimmed(Step step) {
@@ -169,6 +187,7 @@ class ConsumerActor {
         BL_RETURN_IF_ERROR(pause(runtime_));
       } else {
         judge_.delivered(**step);
+        reached();
         BL_RETURN_IF_ERROR(trained());
       }
       if (opened_.min_slot != trainer_.min_slot() && one_in(runtime_, 2)) return Status::ok();
@@ -223,10 +242,19 @@ class ConsumerActor {
 
   Status seek() {
     const Tally tally = one_in(runtime_, 3) ? any_saved() : any_checkpoint();
-    BL_RETURN_IF_ERROR(consumer_->seek(
+    const bool opens = leads() && tally.next < judge_.tally().next;
+    if (opens) world_.judge().cursor_opening(trainer_.group(), tally.next);
+    const Status sought = consumer_->seek(
         {.stream = stream_.uuid(), .next_step = tally.next, .samples_hash = tally.samples_hash},
-        {}));
+        {});
+    if (opens && sought.is(ErrorKind::kNotFound)) {
+      trimmed(tally.next);
+      return Status::ok();
+    }
+    BL_RETURN_IF_ERROR(sought);
     judge_.sought(tally);
+    reached();
+    if (opens) world_.judge().cursor_told(trainer_.group(), tally.next);
     ++world_.counts().seeks;
     return Status::ok();
   }

@@ -36,19 +36,39 @@ void ConsumerJudge::opened(const OpenedConsumer& consumer, const Tally& tally) {
   consumer_ = consumer;
   tally_ = tally;
   // As long as the slot that was asked for is there, it is that one for everybody.
-  const bool is_there = consumer.min_slot > history_.floor();
-  if (consumer.opened_with < consumer.min_slot || history_.slot(consumer.opened_with) == nullptr ||
+  const bool is_there = is_stored(consumer.min_slot);
+  const SlotFacts* head = history_.slot(consumer.opened_with);
+  if (consumer.opened_with < consumer.min_slot || head == nullptr ||
       (is_there && consumer.opened_with != consumer.min_slot)) {
     fail("I15", fmt::format("opened with slot {} of {}, though asked for slot {}, or a later one "
                             "where the floor ({}) has passed it",
                             consumer.opened_with.value, history_.newest().value,
                             consumer.min_slot.value, history_.floor().value));
+  } else if (consumer.min_slot != Slot() && consumer.min_slot != consumer.opened_with &&
+             skips_before(head->next_step)) {
+    fail("I15", fmt::format("opened with slot {}, which skips steps from here on, though asked for "
+                            "slot {}, which is gone: others may not pass over them",
+                            consumer.opened_with.value, consumer.min_slot.value));
   }
+}
+
+void ConsumerJudge::refused(const OpenedConsumer& consumer) {
+  consumer_ = consumer;
+  if (consumer.min_slot != Slot() && !is_stored(consumer.min_slot)) return;
+  fail("I15", fmt::format("was told that the head of slot {} is gone, but the floor is {}",
+                          consumer.min_slot.value, history_.floor().value));
 }
 
 bool ConsumerJudge::is_skipped(Step step) const {
   const std::optional<Slot> by = history_.skipped_by(step);
   return by && *by <= consumer_.opened_with;
+}
+
+bool ConsumerJudge::skips_before(Step end) const {
+  for (Step step = tally_.next; step < end; ++step) {
+    if (is_skipped(step)) return true;
+  }
+  return false;
 }
 
 Step ConsumerJudge::due() const {
@@ -94,7 +114,8 @@ void ConsumerJudge::check_content(const StepBatch& batch, const Entry& entry) {
                             entry.seq.value));
   };
   compare("producer", batch.producer, entry.producer);
-  compare("content", content_hash(batch.micro_batches), expected.content_hash);
+  compare("content", content_hash({batch.global_valid_labels, batch.micro_batches, batch.events}),
+          expected.content_hash);
   compare("digest of the samples", batch.samples_digest, expected.samples_digest);
   compare("digest of the plan", batch.plan_digest, expected.plan_digest);
   compare("count of labels", batch.global_valid_labels, expected.global_valid_labels);

@@ -4,8 +4,9 @@
 //
 //   I7   it gets every step once, in order, and its hash of them is right
 //   I13  each with the content that its producer made for this very step and rank
-//   I15  it passes over the steps, and over those only, that the head it opened with skips; and it
-//        is told the end only where the stream has ended
+//   I15  it passes over the steps, and over those only, that the head it opened with skips; that is
+//        the very head that it asked for, or a newer one that skips nothing it has yet to read; and
+//        it is told the end only where the stream has ended
 #pragma once
 
 #include <vector>
@@ -42,6 +43,8 @@ class ConsumerJudge {
 
   /// It was opened, to go on after `tally`.
   void opened(const OpenedConsumer& consumer, const Tally& tally);
+  /// It could not be opened, because the head that it asked for is gone.
+  void refused(const OpenedConsumer& consumer);
   /// next() gave this.
   void delivered(const client::StepBatch& batch);
   /// next() said that the stream ends here.
@@ -60,6 +63,9 @@ class ConsumerJudge {
  private:
   void fail(std::string_view rule, std::string_view text);
   bool is_skipped(store::Step step) const;
+  /// Whether it has yet to pass over a step below `end`.
+  bool skips_before(store::Step end) const;
+  bool is_stored(store::Slot slot) const { return slot > history_.floor(); }
   void check_content(const client::StepBatch& batch, const store::Entry& entry);
   /// Its part of a step that is stored as `entry` says.
   RankOf part_of(const store::Entry& entry) const;

@@ -63,6 +63,7 @@ class ConsumerJudgeTest : public testing::Test {
     batch.plan_digest = run.plan_digest;
     batch.global_valid_labels = run.global_valid_labels;
     batch.micro_batches = std::move(run.micro_batches);
+    batch.events = std::move(run.events);
     batch.buffers = {run.bytes};
     return batch;
   }
@@ -150,8 +151,34 @@ TEST_F(ConsumerJudgeTest, I15ItOpensWithTheVeryHeadUnlessThatIsGone) {
   EXPECT_TRUE(stream_.breaks_only("I15", "opened with slot 6 of 7, though asked for slot 5, or"));
   stream_.violations() = {};
   stream_.put_floor(5);
-  open(6, 5);
+  Tally at_end;
+  at_end.next = Step(4);
+  judge_.opened({.rank = HdpRank(1), .ranks = 0, .min_slot = Slot(5), .opened_with = Slot(6)},
+                at_end);
   EXPECT_TRUE(stream_.is_right());
+}
+
+TEST_F(ConsumerJudgeTest, I15ALaterHeadDoesOnlyIfItSkipsNothingThatIsLeft) {
+  stream_.put_floor(5);
+  open(6, 5);
+  EXPECT_TRUE(stream_.breaks_only("I15", "opened with slot 6, which skips steps from here on"));
+  stream_.violations() = {};
+  open(6);
+  EXPECT_TRUE(stream_.is_right()) << "it asked for no slot";
+}
+
+TEST_F(ConsumerJudgeTest, I15AHeadIsSaidToBeGoneOnlyBelowTheFloor) {
+  const auto refuse = [&](std::uint64_t min_slot) {
+    judge_.refused({.rank = HdpRank(1), .ranks = 0, .min_slot = Slot(min_slot), .opened_with = {}});
+  };
+  stream_.put_floor(5);
+  refuse(5);
+  EXPECT_TRUE(stream_.is_right());
+  refuse(6);
+  EXPECT_TRUE(stream_.breaks_only("I15", "told that the head of slot 6 is gone, but the floor is"));
+  stream_.violations() = {};
+  refuse(0);
+  EXPECT_TRUE(stream_.breaks_only("I15", "told that the head of slot 0 is gone"));
 }
 
 TEST_F(ConsumerJudgeTest, I13NoStepIsGivenThatNobodyCommitted) {

@@ -217,7 +217,13 @@ void HandmadeStream::put_cursor(std::uint64_t keep_from, std::uint64_t counter, 
                                  .cursor = Step(keep_from + counter),
                                  .counter = counter,
                                  .closed = closed};
-  put(store::live_cursor_key("g"),
+  history_.cursor_opening("g", cursor.keep_from);
+  history_.group_reached("g", cursor.cursor);
+  put_cursor(cursor);
+}
+
+void HandmadeStream::put_cursor(const store::LiveCursor& cursor) {
+  put(store::live_cursor_key(cursor.group),
       store::encode_live_cursor(uuid_, {.cursor = cursor, .nonce = next_nonce()}));
 }
 

@@ -70,8 +70,11 @@ class HandmadeStream {
 
   /// Puts a pin of group "g" under a name of its own.
   store::Pin pin(std::uint64_t step);
-  /// Puts the cursor of group "g": open, unless `closed`.
+  /// Puts the cursor of group "g": open, unless `closed`; `counter` steps after keep_from, where a
+  /// process may well have opened it, and has come so far.
   void put_cursor(std::uint64_t keep_from, std::uint64_t counter, bool closed = false);
+  /// The same of any cursor, whatever a process may have done.
+  void put_cursor(const store::LiveCursor& cursor);
 
   /// An object's name that nobody has yet.
   store::Nonce next_nonce() { return store::Nonce(++nonces_ << 56); }

@@ -40,10 +40,12 @@ void PinRules::on_cursor(const StreamUuid& stream, const std::string& group, con
   const auto stored = store::decode_live_cursor(stream, group, bytes);
   if (!stored.is_ok()) return violations_.add("I12", stored.status().to_string());
   const LiveCursor& now = stored->cursor;
+  check_reached(now);
   const auto [found, is_new] =
       cursors_.try_emplace(group, CursorFacts{.cursor = now, .promise = {}});
-  if (is_new) return;
   CursorFacts& facts = found->second;
+  check_keep_from(is_new ? nullptr : &facts.cursor, now);
+  if (is_new) return;
   if (now.counter <= facts.cursor.counter) {
     violations_.add("I12", fmt::format("group {}: its cursor's counter went from {} to {}", group,
                                        facts.cursor.counter, now.counter));
@@ -55,6 +57,45 @@ void PinRules::on_cursor(const StreamUuid& stream, const std::string& group, con
   }
   if (!now.closed && !facts.cursor.closed && now.cursor != facts.cursor.cursor) ++reports_;
   facts.cursor = now;
+}
+
+void PinRules::check_reached(const LiveCursor& now) {
+  const Step reached = groups_[now.group].reached;
+  if (now.cursor <= reached) return;
+  violations_.add("I12", fmt::format("group {}: its cursor says step {}, but it was handed only "
+                                     "those before {}",
+                                     now.group, now.cursor.value, reached.value));
+}
+
+void PinRules::check_keep_from(const LiveCursor* before, const LiveCursor& now) {
+  const bool was_open = before != nullptr && !before->closed;
+  // Whoever finds its group's cursor closed opens it where it is.
+  if (now.keep_from == now.cursor &&
+      (groups_[now.group].opened_at.contains(now.cursor) || (before != nullptr && before->closed)))
+    return;
+  if (before != nullptr && now.keep_from == before->keep_from && (was_open || now.closed)) return;
+  const bool rises = was_open && now.keep_from > before->keep_from;
+  if (rises && now.keep_from <= now.cursor && was_pinned(now.group, now.keep_from)) return;
+  violations_.add(
+      "I12", fmt::format(
+                 "group {}: its cursor, at step {}, keeps steps from {} on, which is neither where "
+                 "it was opened nor a pin of the group that it has reached",
+                 now.group, now.cursor.value, now.keep_from.value));
+}
+
+bool PinRules::was_pinned(const std::string& group, Step step) const {
+  return std::ranges::any_of(
+      pins_, [&](const auto& pin) { return pin.first.group == group && pin.second.step == step; });
+}
+
+void PinRules::cursor_opening(const std::string& group, Step step) {
+  groups_[group].opened_at.insert(step);
+  group_reached(group, step);
+}
+
+void PinRules::group_reached(const std::string& group, Step step) {
+  Step& reached = groups_[group].reached;
+  reached = std::max(reached, step);
 }
 
 void PinRules::on_remove(std::string_view key) {

@@ -4,13 +4,15 @@
 //   I12  all steps from a pin on stay readable, from when its writer was told so until it is
 //        removed; a live cursor promises the same of keep_from, until that rises or the cursor is
 //        closed or opened anew. A pin is never overwritten, a cursor never deleted, and its counter
-//        grows with every change.
+//        grows with every change. A cursor never says that its group is further than it was handed
+//        steps; and once opened, keep_from only rises, to a pin of the group that it has reached.
 //
 // Whether steps are readable is for the first step to say: nothing at or above it may go (I10).
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,10 @@ class PinRules {
 
   /// A process was told that the pin holds.
   void pin_told(const store::Pin& pin);
+  /// A process is about to open the group's cursor at this step.
+  void cursor_opening(const std::string& group, store::Step step);
+  /// The rank that reports for the group was handed every step before this one that is not skipped.
+  void group_reached(const std::string& group, store::Step step);
   /// A process was told that the group's cursor was opened at this step.
   void cursor_told(const std::string& group, store::Step step);
 
@@ -56,13 +62,22 @@ class PinRules {
     store::LiveCursor cursor;
     std::optional<store::Step> promise;
   };
+  struct GroupFacts {
+    std::set<store::Step> opened_at;  // Or tried to.
+    store::Step reached;              // At most, of all processes so far.
+  };
 
   void on_pin(const store::StreamUuid& stream, const store::PinName& name, const Bytes& bytes);
   void on_cursor(const store::StreamUuid& stream, const std::string& group, const Bytes& bytes);
+  void check_reached(const store::LiveCursor& now);
+  /// `before`: null for a group's first.
+  void check_keep_from(const store::LiveCursor* before, const store::LiveCursor& now);
+  bool was_pinned(const std::string& group, store::Step step) const;
 
   Violations& violations_;
   std::map<store::PinName, PinFacts> pins_;  // Every one that ever was.
   std::map<std::string, CursorFacts> cursors_;
+  std::map<std::string, GroupFacts> groups_;
   std::uint64_t reports_ = 0;
 };
 

@@ -75,6 +75,13 @@ class StoreHistory final : public BucketObserver {
   /// Processes were told that these hold; from now on they must.
   void pin_told(const store::Pin& pin);
   void cursor_told(const std::string& group, store::Step step);
+  /// What a group may say of itself from now on, as of PinRules.
+  void cursor_opening(const std::string& group, store::Step step) {
+    pins_.cursor_opening(group, step);
+  }
+  void group_reached(const std::string& group, store::Step step) {
+    pins_.group_reached(group, step);
+  }
 
   store::Slot newest() const { return store::Slot(slots_.size()); }
   store::Slot floor() const { return floor_; }

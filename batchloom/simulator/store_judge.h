@@ -55,6 +55,14 @@ class StoreJudge {
   void event_told(const ToldEvent& event, const store::EditReceipt& receipt);
   void pin_told(const store::Pin& pin);
   void pin_refused(store::Step step);
+  /// A group's consumer is about to open the group's live cursor at this step.
+  void cursor_opening(const std::string& group, store::Step step) {
+    history_.cursor_opening(group, step);
+  }
+  /// It was handed every step before this one that it does not pass over.
+  void group_reached(const std::string& group, store::Step step) {
+    history_.group_reached(group, step);
+  }
   /// The consumer of a group was opened, and the group's live cursor with it.
   void cursor_told(const std::string& group, store::Step step);
   /// A process was told that this step is trimmed.

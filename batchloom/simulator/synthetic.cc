@@ -252,12 +252,33 @@ store::RunPiece expected_piece(const PlanSample& sample, const SampleContent& co
   return result;
 }
 
+/// The plan's events of the tasks that these micro-batches are of, in its order.
+std::vector<store::RunEvent> expected_events(
+    const StepPlan& plan, const std::vector<store::RunMicroBatch>& micro_batches) {
+  std::vector<store::RunEvent> events;
+  for (const model::Event& event : plan.events) {
+    for (std::uint32_t i = 0; i < micro_batches.size(); ++i) {
+      if (micro_batches[i].task == event.task.value) events.push_back({i, event.phase});
+    }
+  }
+  return events;
+}
+
 /// The labels that count: the same ones, however they are written.
 std::vector<store::LabelInterval> counted_labels(const store::RunPiece& piece) {
   if (!piece.all_labels) return piece.labels;
   const std::uint32_t existing = piece.hi - piece.lo - (piece.has_next_token ? 0 : 1);
   if (existing == 0) return {};
   return {{0, existing}};
+}
+
+void add_tensor(Digest& digest, const store::RunPiece::Tensor& tensor) {
+  digest.add_int(tensor.token);
+  digest.add_text(tensor.info.name);
+  digest.add_int(static_cast<std::uint8_t>(tensor.info.type));
+  digest.add_int(std::uint64_t{tensor.info.shape.size()});
+  for (const std::uint32_t extent : tensor.info.shape) digest.add_int(extent);
+  digest.add(tensor.bytes);
 }
 
 void add_piece(Digest& digest, const store::RunPiece& piece) {
@@ -272,24 +293,32 @@ void add_piece(Digest& digest, const store::RunPiece& piece) {
   digest.add(piece.tokens);
   digest.add_int(static_cast<std::uint8_t>(piece.has_next_token));
   digest.add(piece.next_token);
-  for (const store::LabelInterval& labels : counted_labels(piece)) {
+  const std::vector<store::LabelInterval> counted = counted_labels(piece);
+  digest.add_int(std::uint64_t{counted.size()});
+  for (const store::LabelInterval& labels : counted) {
     digest.add_int(labels.begin);
     digest.add_int(labels.end);
   }
-  for (const store::RunPiece::Tensor& tensor : piece.tensors) {
-    digest.add_int(tensor.token);
-    digest.add_text(tensor.info.name);
-    digest.add(tensor.bytes);
-  }
+  digest.add_int(std::uint64_t{piece.tensors.size()});
+  for (const store::RunPiece::Tensor& tensor : piece.tensors) add_tensor(digest, tensor);
 }
 
 }  // namespace
 
-std::uint64_t content_hash(const std::vector<store::RunMicroBatch>& micro_batches) {
+std::uint64_t content_hash(const RankContent& content) {
   Digest digest;
-  for (const store::RunMicroBatch& micro_batch : micro_batches) {
+  digest.add_int(content.global_valid_labels);
+  digest.add_int(std::uint64_t{content.micro_batches.size()});
+  for (const store::RunMicroBatch& micro_batch : content.micro_batches) {
+    digest.add_int(micro_batch.offload.value);
+    digest.add_int(std::uint64_t{micro_batch.ring.size()});
     for (const HdpRank member : micro_batch.ring) digest.add_int(member.value);
+    digest.add_int(std::uint64_t{micro_batch.pieces.size()});
     for (const store::RunPiece& piece : micro_batch.pieces) add_piece(digest, piece);
+  }
+  for (const store::RunEvent& event : content.events) {
+    digest.add_int(event.micro_batch);
+    digest.add_int(static_cast<std::uint8_t>(event.phase));
   }
   return digest.value();
 }
@@ -303,7 +332,10 @@ std::uint64_t SyntheticBatches::expected_hash(store::Seq seq, std::uint32_t posi
   std::vector<store::RunMicroBatch> expected;
   for (const model::MicroBatch& planned : step.micro_batches_of(rank)) {
     store::RunMicroBatch& micro_batch = expected.emplace_back();
-    const auto members = step.members_of(step.tasks[planned.task.value]);
+    const model::Task& task = step.tasks[planned.task.value];
+    micro_batch.task = planned.task.value;
+    micro_batch.offload = task.offload;
+    const auto members = step.members_of(task);
     micro_batch.ring.assign(members.begin(), members.end());
     for (std::uint32_t i = planned.pieces.begin; i < planned.pieces.end; ++i) {
       const model::Piece& piece = step.pieces[i];
@@ -312,7 +344,9 @@ std::uint64_t SyntheticBatches::expected_hash(store::Seq seq, std::uint32_t posi
                                                   look_ahead[i]));
     }
   }
-  return content_hash(expected);
+  return content_hash({.global_valid_labels = step.global_valid_labels,
+                       .micro_batches = expected,
+                       .events = expected_events(step, expected)});
 }
 
 }  // namespace batchloom::simulator

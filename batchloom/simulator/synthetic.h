@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "batchloom/store/batch_builder.h"
@@ -73,8 +74,16 @@ class SyntheticBatches {
   std::unique_ptr<Pool> pool_;
 };
 
-/// XXH3-64 over everything that a rank trains on: per micro-batch its ring, per piece sample,
-/// interval, position, tokens, look-ahead, labels and tensors.
-std::uint64_t content_hash(const std::vector<store::RunMicroBatch>& micro_batches);
+/// What a rank trains on in one step. Borrowed.
+struct RankContent {
+  std::uint64_t global_valid_labels = 0;  ///< Of the step: what the loss is divided by.
+  std::span<const store::RunMicroBatch> micro_batches;
+  std::span<const store::RunEvent> events;
+};
+
+/// XXH3-64 over all of it: the count of labels; per micro-batch its offload and ring, per piece
+/// sample, interval, position, tokens, look-ahead, labels and tensors with type and shape; the
+/// order in which the rank runs them.
+std::uint64_t content_hash(const RankContent& content);
 
 }  // namespace batchloom::simulator

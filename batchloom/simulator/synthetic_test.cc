@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <set>
+#include <utility>
 
 #include "batchloom/model/plan_check.h"
 
@@ -87,6 +89,62 @@ TEST(Synthetic, EveryNumberOfTheConfigurationChangesWhatARankGets) {
   changed([](SyntheticConfig& config) { config.source = model::SourceId(1); });
   changed([](SyntheticConfig& config) { config.pool_places = 100; });
   EXPECT_EQ(hashes.size(), 11u);
+}
+
+/// What a rank trains on, with at least one of everything; and a place for each thing to change.
+struct SmallContent {
+  std::uint64_t global_valid_labels = 7;
+  std::vector<store::RunMicroBatch> micro_batches;
+  std::vector<store::RunEvent> events = {{0, model::Phase::kForward}, {0, model::Phase::kBackward}};
+
+  SmallContent() {
+    store::RunMicroBatch& micro_batch = micro_batches.emplace_back();
+    micro_batch.ring = {model::HdpRank(0), model::HdpRank(1)};
+    store::RunPiece& piece = micro_batch.pieces.emplace_back();
+    piece.hi = piece.sample_tokens = 4;
+    piece.tokens = as_bytes("aabbccdd");
+    piece.next_token = as_bytes("ee");
+    piece.labels = {{0, 2}};
+    piece.tensors.push_back(
+        {.token = 1,
+         .info = {.name = "pixels", .type = store::TensorType::kF16, .shape = {2, 3}},
+         .bytes = as_bytes("123456123456")});
+  }
+  store::RunPiece& piece() { return micro_batches[0].pieces[0]; }
+  store::RunPiece::Tensor& tensor() { return piece().tensors[0]; }
+  std::uint64_t hash() const { return content_hash({global_valid_labels, micro_batches, events}); }
+};
+
+TEST(Synthetic, TheHashIsOfAllThatARankTrainsOn) {
+  const std::function<void(SmallContent&)> changes[] = {
+      [](SmallContent&) {},
+      [](SmallContent& content) { ++content.global_valid_labels; },
+      [](SmallContent& content) { content.micro_batches.emplace_back(); },
+      [](SmallContent& content) { content.micro_batches[0].offload = model::kOffloadAll; },
+      [](SmallContent& content) { content.micro_batches[0].ring.pop_back(); },
+      [](SmallContent& content) { ++content.piece().sample.index; },
+      [](SmallContent& content) { ++content.piece().lo; },
+      [](SmallContent& content) { ++content.piece().first_position; },
+      [](SmallContent& content) { content.piece().tokens = as_bytes("aabbccdc"); },
+      [](SmallContent& content) { content.piece().has_next_token = true; },
+      [](SmallContent& content) { content.piece().next_token = as_bytes("ff"); },
+      [](SmallContent& content) { content.piece().labels.push_back({3, 4}); },
+      [](SmallContent& content) { content.piece().labels.clear(); },
+      [](SmallContent& content) { ++content.tensor().token; },
+      [](SmallContent& content) { content.tensor().info.name = "pixel"; },
+      [](SmallContent& content) { content.tensor().info.type = store::TensorType::kBf16; },
+      [](SmallContent& content) { content.tensor().info.shape = {3, 2}; },
+      [](SmallContent& content) { content.tensor().info.shape = {6}; },
+      [](SmallContent& content) { content.tensor().bytes = as_bytes("123456123457"); },
+      [](SmallContent& content) { content.piece().tensors.clear(); },
+      [](SmallContent& content) { std::swap(content.events[0], content.events[1]); },
+      [](SmallContent& content) { content.events.pop_back(); }};
+  std::set<std::uint64_t> hashes;
+  for (const auto& change : changes) {
+    SmallContent content;
+    change(content);
+    EXPECT_TRUE(hashes.insert(content.hash()).second) << "change " << hashes.size();
+  }
 }
 
 TEST(Synthetic, NumbersThatMakeNoBatchAreRefused) {

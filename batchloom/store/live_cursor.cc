@@ -119,11 +119,11 @@ Status no_cursor(const std::string& group) {
 }
 
 // Never below what it was: that would take the handshake. Pins come in the order of their steps;
-// those below were put by who came too late, or keep their steps by themselves.
+// those below were put by who came too late, or keep their steps by themselves. One above the
+// cursor is of an earlier run, and no checkpoint yet of the ranks that are behind.
 Step raised_keep_from(const LiveCursor& before, Step cursor, const std::vector<Pin>& pins) {
   const auto oldest = std::ranges::lower_bound(pins, before.keep_from, {}, &Pin::step);
-  if (oldest == pins.end()) return before.keep_from;
-  return std::max(before.keep_from, std::min(cursor, oldest->step));
+  return oldest == pins.end() || oldest->step > cursor ? before.keep_from : oldest->step;
 }
 
 LiveCursor closed(const LiveCursor& before) {
@@ -228,8 +228,14 @@ Result<std::vector<LiveCursor>> list_live_cursors(const Stream& stream, const Ca
   std::ranges::sort(groups);
   std::vector<LiveCursor> cursors;
   for (const std::string& group : groups) {
-    BL_ASSIGN_OR_RETURN(const auto cursor, read_live_cursor(stream, group, call));
-    if (cursor) cursors.push_back(*cursor);
+    BL_ASSIGN_OR_RETURN(auto cursor, read_live_cursor(stream, group, call));
+    if (!cursor) {
+      return Status::corruption(fmt::format(
+          "{} was listed and is missing now, though nothing removes a live cursor: what "
+          "group '{}' still needs is unknown; open it again",
+          live_cursor_key(group), group));
+    }
+    cursors.push_back(*std::move(cursor));
   }
   return cursors;
 }

@@ -2,13 +2,15 @@
 // Live cursors: how far each group has come, and what it still needs while it runs.
 //
 // One object per group, replaced by If-Match and never deleted, only closed. `cursor` bounds the
-// lead of producers. `keep_from` stops trimming like a pin: the group's oldest pin, else the step
-// at which the group opened.
+// lead of producers. `keep_from` stops trimming like a pin: it is the step at which the group
+// opened, until a report raises it.
 //
 //  1. Opening writes the step at which the group opens, and then takes the handshake of pins.h:
 //     keep_from may have been lowered. What came too late is closed again.
-//  2. Reporting only raises keep_from, which needs no handshake: to the oldest pin of the group
-//     that is not below it. Older pins, if any, keep their steps by themselves, or came too late.
+//  2. A report raises keep_from to the step of the group's oldest pin that is not below it, if that
+//     is not above the reported cursor, and else leaves it. Raising needs no handshake. Older pins,
+//     if any, keep their steps by themselves, or came too late; one above the cursor is of an
+//     earlier run, and slower ranks still need the steps before it.
 //  3. Each write carries fresh random bits. A put that lost its condition, or its reply, is settled
 //     by reading: what bears the bits of this call is its own. And no content ever comes back, so
 //     that a put which arrives late meets another etag than the one it was made for.
@@ -42,8 +44,8 @@ struct LiveCursor {
 Result<LiveCursor> open_live_cursor(const Stream& stream, const std::string& group, Step step,
                                     const CallOptions& call);
 
-/// Moves the group's cursor to `step`, and `keep_from` to the group's oldest pin where that is
-/// above it, but not beyond `step`. To go back below `keep_from`, open it again. `conflict` where
+/// Moves the group's cursor to `step`, and `keep_from` to the group's oldest pin that is not below
+/// it, if that is not above `step`. To go back below `keep_from`, open it again. `conflict` where
 /// it was closed meanwhile, `not_found` where the group has none, `unknown_outcome` where it may
 /// have been moved; otherwise as open_live_cursor(). Safe to repeat.
 Result<LiveCursor> report_live_cursor(const Stream& stream, const std::string& group, Step step,
@@ -53,7 +55,8 @@ Result<LiveCursor> report_live_cursor(const Stream& stream, const std::string& g
 /// report_live_cursor().
 Status close_live_cursor(const Stream& stream, const std::string& group, const CallOptions& call);
 
-/// All groups', closed ones too, by name. `corruption` for a damaged one.
+/// All groups', closed ones too, by name. `corruption` for a damaged one, and for one that is gone
+/// after it was listed: nothing removes a cursor, so what it kept is unknown.
 Result<std::vector<LiveCursor>> list_live_cursors(const Stream& stream, const CallOptions& call);
 
 /// nullopt where the group has none; `invalid` for a bad name, `corruption` for a damaged one.
