@@ -56,7 +56,11 @@ def pytest(stage: str, folder: str) -> Command:
 STAGES = (
     Stage("dev", (build("dev"), ctest("dev"))),
     Stage("python", (pytest("python", "tests"),)),
-    Stage("clang", (build("clang"), ctest("clang")), full=True),
+    Stage(
+        "clang",
+        (build("clang"), ("build/clang/batchloom", "sim", "store", "--seeds=300")),
+        full=True,
+    ),
     Stage("asan", (build("asan"), ctest("asan")), full=True),
     Stage("tsan", (build("tsan"), ctest("tsan")), full=True),
     Stage(
@@ -64,8 +68,13 @@ STAGES = (
         (build("release"), ("build/release/batchloom", "sim", "store", "--seeds=20000")),
         full=True,
     ),
+    Stage(
+        "bench",
+        (("bench/run", "commit", "--quick"), ("bench/run", "store", "--quick")),
+        full=True,
+    ),
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
-    Stage("fuzz", (("scripts/fuzz", "--seconds=20"),), full=True),
+    Stage("fuzz", (("scripts/fuzz", "--seconds=12"),), full=True),
 )
 
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <optional>
@@ -34,6 +35,13 @@ enum class FileCall : std::uint8_t {
   kSweepTemp,
 };
 inline constexpr std::size_t kFileCalls = 16;
+
+/// Tests that try a fault at every call try every nth: 1, or the environment's
+/// BATCHLOOM_FAULT_STRIDE, for sanitizers.
+inline std::uint64_t fault_stride() {
+  const char* text = std::getenv("BATCHLOOM_FAULT_STRIDE");
+  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+}
 
 /// As file_error() wants it: "open a file in", ...
 std::string_view operation_of(FileCall call);

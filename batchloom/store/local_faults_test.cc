@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -189,12 +188,6 @@ TEST(LocalFaults, WithoutAFaultAllIsAcknowledged) {
   machine.check();
 }
 
-/// Every call is tried, or as few as the environment's BATCHLOOM_FAULT_STRIDE says: for sanitizers.
-std::uint64_t fault_stride() {
-  const char* text = std::getenv("BATCHLOOM_FAULT_STRIDE");
-  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
-}
-
 struct NamedFault {
   std::string name;
   FileFault fault;
@@ -206,7 +199,7 @@ TEST_P(LocalFaults, LoseNothingThatWasAcknowledged) {
   constexpr std::uint64_t kCutsPerCall = 2;
   const FileFault fault = GetParam().fault;
   std::uint64_t index = 0;
-  for (bool met = true; met && !HasFailure(); index += fault_stride()) {
+  for (bool met = true; met && !HasFailure(); index += objstore::fault_stride()) {
     SCOPED_TRACE("fault at call " + std::to_string(index));
     if (!fault.power_off) met = fail_once(index, fault, std::nullopt);
     for (std::uint64_t cut = 0; cut < kCutsPerCall; ++cut) {
