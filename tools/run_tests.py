@@ -58,14 +58,14 @@ STAGES = (
     Stage("python", (pytest("python", "tests"),)),
     Stage(
         "clang",
-        (build("clang"), ("build/clang/batchloom", "sim", "store", "--seeds=300")),
+        (build("clang"), ("build/clang/batchloom", "sim", "store", "--seeds=100")),
         full=True,
     ),
     Stage("asan", (build("asan"), ctest("asan")), full=True),
     Stage("tsan", (build("tsan"), ctest("tsan")), full=True),
     Stage(
         "simulation",
-        (build("release"), ("build/release/batchloom", "sim", "store", "--seeds=20000")),
+        (build("release"), ("build/release/batchloom", "sim", "store", "--seeds=10000")),
         full=True,
     ),
     Stage(
