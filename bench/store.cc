@@ -14,6 +14,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "batchloom/base/freed_memory.h"
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/client/consumer.h"
 #include "batchloom/objstore/posix_file_ops.h"
@@ -42,7 +43,7 @@ struct Sizes {
   std::vector<std::uint64_t> batch_bytes = {64 * kKiB, 256 * kKiB, kMiB,     4 * kMiB,
                                             8 * kMiB,  16 * kMiB,  64 * kMiB};
   std::uint64_t rounds = 5;
-  std::uint64_t round_bytes = 256 * kMiB;  ///< What a round writes, about.
+  std::uint64_t round_bytes = 512 * kMiB;  ///< What a round writes, about.
   std::uint64_t round_batches = 512;       ///< And at most so many.
   std::uint64_t read_steps = 128;          ///< Of each rank, at least.
 };
@@ -413,6 +414,7 @@ int run(const std::string& folder, const Sizes& sizes) {
 }  // namespace batchloom
 
 int main(int argc, char** argv) {
+  batchloom::keep_freed_memory();  // As the command does.
   const bool quick = argc > 1 && std::string_view(argv[1]) == "--quick";
   // Beside the program: on the disk that holds the checkout, not in a temporary file system of
   // memory.

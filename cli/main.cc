@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "batchloom/base/freed_memory.h"
 #include "batchloom/base/real_runtime.h"
 #include "cli/commands.h"
 
@@ -30,6 +31,7 @@ int execute(const Command& command) {
 }
 
 int main_of(std::span<const char* const> args) {
+  keep_freed_memory();
   const auto parsed = parse_args(args, BATCHLOOM_VERSION);
   const Command* command = std::get_if<Command>(&parsed);
   const int code = command != nullptr ? execute(*command) : give(std::get<Answer>(parsed));
