@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/base/freed_memory.h"
 
+#include <cstdlib>  // Says whether the C library is glibc.
+
+#ifdef __GLIBC__
 #include <malloc.h>
+#endif
 
 namespace batchloom {
 

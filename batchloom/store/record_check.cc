@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace batchloom::store {
 
 bool RecordCheck::RecordSet::insert(model::RecordIndex record) {
@@ -22,14 +24,8 @@ std::optional<std::string> RecordCheck::add(const Entry& entry, const BatchIndex
     for (const model::PlanSample& sample : step.plan.samples) {
       ++samples_;
       tokens_ += sample.tokens;
-      std::optional<std::string> complaint;
-      if (sample.id.source.value < index.origin.sources.size()) {
-        const auto& origin = index.origin.sources[sample.id.source.value];
-        complaint = draw(source_of(producer, origin), sample);
-      } else {
-        complaint = fmt::format("is of source {}, but the index names {} sources",
-                                sample.id.source.value, index.origin.sources.size());
-      }
+      const auto& origin = index.origin.sources[sample.id.source.value];
+      const auto complaint = draw(source_of(producer, origin), sample);
       if (complaint && !wrong) {
         wrong = fmt::format("sample {} {}", model::to_string(sample.id), *complaint);
       }

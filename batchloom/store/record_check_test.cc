@@ -69,8 +69,6 @@ TEST_F(RecordCheckTest, KnowsASourceByNameAndDigest) {
   EXPECT_THAT(add({{.index = 3, .source = 0}}), Optional(HasSubstr("was drawn before")));
   sources_ = {{"code", 4}};
   EXPECT_EQ(add({{.index = 3, .source = 0}}), std::nullopt) << "its files are others";
-  EXPECT_THAT(add({{.index = 4, .source = 1}}),
-              Optional(HasSubstr("is of source 1, but the index names 1 sources")));
 }
 
 TEST_F(RecordCheckTest, PartsFollowEachOtherAmongOtherSources) {
