@@ -211,9 +211,8 @@ void define_sim_store(Options& options, SimStore& sim) {
   options
       .text("--without", "FAULTS", "with --seed: leave these faults out, as in crash:0,put:17",
             [&to](const std::string& text) {
-              auto troubles = simulator::parse_troubles(text);
-              if (troubles.is_ok()) to.without = *std::move(troubles);
-              return troubles.status();
+              BL_ASSIGN_OR_RETURN(to.without, simulator::parse_troubles(text));
+              return Status::ok();
             })
       .needs("--seed");
   options.text("--break", "NAME",

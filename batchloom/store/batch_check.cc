@@ -23,7 +23,7 @@ class RunsCheck {
 
   /// What is wrong with the run, if anything.
   std::optional<std::string> add(const Run& run) {
-    const auto wrong = difference_from_index(run, index_, events_[run.position][run.rank.value]);
+    auto wrong = difference_from_index(run, index_, events_[run.position][run.rank.value]);
     if (wrong) return wrong;
     const model::StepPlan& plan = index_.steps[run.position].plan;
     const auto planned = plan.micro_batches_of(run.rank);
