@@ -31,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     layers.layers,
     layers.include_cycle,
     functions.function_length,
+    folders.top_folder,
     folders.folder_name,
     folders.module_readme,
     folders.one_heading,

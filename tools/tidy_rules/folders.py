@@ -8,14 +8,26 @@ import sys
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from tidy_rules.tree import CPP, Finding, Tree
+from tidy_rules.tree import CPP, Finding, Tree, is_ours
 
+# Of an edge that is not built yet, too: where it will lie is settled.
+TOP_FOLDERS = {".ci", "batchloom", "bench", "cli", "cmake", "dashboard", "docs", "examples"}
+TOP_FOLDERS |= {"python", "scripts", "tests", "tools"}
 MEANINGLESS = {"util", "utils", "common", "helper", "helpers", "internal", "misc"}
 MAX_README_LINES = 40
 
 # The formatter's output differs between versions: this one counts.
 CLANG_FORMAT = "clang-format-19"
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+
+def top_folder(tree: Tree) -> Iterator[Finding]:
+    """Looks at folders themselves: what a run leaves behind need not be text."""
+    for folder in sorted(tree.root.iterdir()):
+        if folder.is_dir() and is_ours(PurePosixPath(folder.name)):
+            if folder.name not in TOP_FOLDERS:
+                message = "not a part of the project: remove it, or name it in TOP_FOLDERS"
+                yield Finding(folder.name, 1, message)
 
 
 def folder_name(tree: Tree) -> Iterator[Finding]:
