@@ -44,8 +44,8 @@ class DataGets final : public objstore::ObjectStore {
                                                   const CallOptions& call) override {
     return inner_.list(prefix, start_after, call);
   }
-  Result<std::vector<objstore::RemoveReply>> remove(std::span<const std::string> keys,
-                                                    const CallOptions& call) override {
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override {
     return inner_.remove(keys, call);
   }
   objstore::Capabilities capabilities() const override { return inner_.capabilities(); }

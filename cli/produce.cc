@@ -193,7 +193,8 @@ Result<store::Step> next_step_of(const store::Stream& stream, const CallOptions&
 Result<std::optional<Bytes>> state_of(const store::ProducerRow& row, const store::Stream& stream,
                                       const CallOptions& call) {
   if (!row.state.ref) return std::optional<Bytes>(row.state.inline_bytes);
-  return store::read_object(stream.objects(), store::data_key(row.state_object()), call,
+  const std::string key = store::data_key(row.state_object());
+  return store::read_object(stream.objects(), {key, row.state.ref->size_bytes}, call,
                             [&](const objstore::ObjectData& data) {
                               return store::decode_state(stream.uuid(), row, data.bytes);
                             });

@@ -36,8 +36,8 @@ Fields describe(const store::ReclaimReport& report) {
 
 Status verdict(const store::ReclaimReport& report) {
   if (report.failed == 0) return Status::ok();
-  return Status::unavailable(fmt::format("{} objects could not be removed; run it again. First: {}",
-                                         report.failed, report.first_failure));
+  return report.first_failure.with_context(
+      fmt::format("{} objects could not be removed; the next run tries again", report.failed));
 }
 
 store::ReclaimOptions options_of(const StoreGc& args) {

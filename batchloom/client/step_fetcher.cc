@@ -9,6 +9,7 @@
 
 #include "batchloom/client/replanned_step.h"
 #include "batchloom/store/batch_range.h"
+#include "batchloom/store/piece_fetch.h"
 #include "batchloom/store/run_table.h"
 
 namespace batchloom::client {
@@ -68,6 +69,24 @@ std::uint64_t slices_bytes(const store::PieceSlices& piece) {
 }
 
 }  // namespace
+
+/// Of what is made of the pieces that are read: each cut may repeat a look-ahead and split an
+/// interval of labels, and each column is padded.
+std::uint64_t StepFetcher::layout_bound(const Planned& planned, model::HdpRank rank) {
+  constexpr std::uint64_t kColumns = 3;  // Of every micro-batch; each tensor is one more.
+  std::uint64_t bytes = 0;
+  std::uint64_t columns = 0;
+  for (const std::uint32_t place : planned.places) {
+    const store::PieceSlices& slices = planned.index->pieces[planned.position()][place].slices;
+    bytes += slices_bytes(slices);
+    columns += slices.tensors.size();
+  }
+  for (const model::MicroBatch& micro_batch : planned.plan.micro_batches_of(rank)) {
+    columns += kColumns;
+    bytes += micro_batch.pieces.size() * (sizeof(std::uint32_t) + store::kLabelIntervalBytes);
+  }
+  return bytes + columns * store::kColumnAlignBytes;
+}
 
 Status trimmed(Step step, Step first_step) {
   return Status::not_found(
@@ -201,10 +220,11 @@ Result<StepRead> StepFetcher::prepare_anew(const Entry& entry, Step step, const 
   BL_ASSIGN_OR_RETURN(planned->plan, plan_anew(step, planned->index->steps[position]));
   planned->places = overlapping_pieces({planned->stored(), planned->plan, options_.rank});
   StepRead read;
-  for (const std::uint32_t place : planned->places) {
-    read.size_bytes += slices_bytes(planned->index->pieces[position][place].slices);
+  for (const store::Slice& range :
+       store::piece_ranges(*planned->index, position, planned->places)) {
+    read.size_bytes += range.size_bytes;
   }
-  read.size_bytes *= 2;  // What is read, and what is made of it.
+  read.size_bytes += layout_bound(*planned, options_.rank);
   read.fetch = [this, planned](const CallOptions& fetch_call) {
     return read_anew(*planned, fetch_call);
   };

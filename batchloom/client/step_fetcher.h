@@ -43,8 +43,8 @@ struct FetchedSteps {
 
 /// A read that can begin.
 struct StepRead {
-  /// What it will hold at most. Where the entry carries no run table (large objects), the rank's
-  /// fair share of the object instead.
+  /// What it will hold at most, beside an index. Where the entry carries no run table (large
+  /// objects), the rank's fair share of the object instead.
   std::uint64_t size_bytes = 0;
   std::function<Result<FetchedSteps>(const CallOptions&)> fetch;  ///< Uses its fetcher.
 };
@@ -72,6 +72,7 @@ class StepFetcher {
   Result<StepRead> prepare_stored(const store::Entry& entry, Step step);
   Result<StepRead> prepare_anew(const store::Entry& entry, Step step, const CallOptions& call);
   Result<FetchedSteps> read_stored(const store::Entry& entry, Step step, const CallOptions& call);
+  static std::uint64_t layout_bound(const Planned& planned, model::HdpRank rank);
   Result<FetchedSteps> read_anew(const Planned& planned, const CallOptions& call);
   FetchedSteps counted(FetchedSteps fetched);
   Result<std::shared_ptr<const store::BatchIndex>> index_of(const store::Entry& entry,

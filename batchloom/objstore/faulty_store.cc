@@ -172,17 +172,17 @@ Result<std::unique_ptr<Listing>> FaultyStore::list(std::string_view prefix,
   return std::unique_ptr<Listing>(std::make_unique<Pages>(*this, std::move(inner)));
 }
 
-Result<std::vector<RemoveReply>> FaultyStore::remove(std::span<const std::string> keys,
-                                                     const CallOptions& call) {
+Result<std::vector<Status>> FaultyStore::remove(std::span<const std::string> keys,
+                                                const CallOptions& call) {
   for (const std::string& key : keys) BL_RETURN_IF_ERROR(validate_key(key));
   BL_RETURN_IF_ERROR(runtime_.check(call));
   const auto fault = next_fault(Operation::kRemove);
   return fault ? disturbed_remove(*fault, keys, call) : inner_.remove(keys, call);
 }
 
-Result<std::vector<RemoveReply>> FaultyStore::disturbed_remove(const FaultDecision& fault,
-                                                               std::span<const std::string> keys,
-                                                               const CallOptions& call) {
+Result<std::vector<Status>> FaultyStore::disturbed_remove(const FaultDecision& fault,
+                                                          std::span<const std::string> keys,
+                                                          const CallOptions& call) {
   const auto request = fmt::format("remove of {} keys", keys.size());
   switch (fault.fault) {
     case Fault::kLostRequest:
@@ -205,9 +205,9 @@ Result<std::vector<RemoveReply>> FaultyStore::disturbed_remove(const FaultDecisi
   }
 }
 
-Result<std::vector<RemoveReply>> FaultyStore::remove_some(const FaultDecision& fault,
-                                                          std::span<const std::string> keys,
-                                                          const CallOptions& call) {
+Result<std::vector<Status>> FaultyStore::remove_some(const FaultDecision& fault,
+                                                     std::span<const std::string> keys,
+                                                     const CallOptions& call) {
   if (keys.empty()) return inner_.remove(keys, call);
   // Every second key fails, and at least one.
   const std::uint64_t first = fault.salt % keys.size();
@@ -218,8 +218,7 @@ Result<std::vector<RemoveReply>> FaultyStore::remove_some(const FaultDecision& f
     asked.push_back(keys[i]);
     places.push_back(i);
   }
-  std::vector<RemoveReply> replies(
-      keys.size(), {.outcome = RemoveOutcome::kFailed, .detail = "injected error_inside_ok"});
+  std::vector<Status> replies(keys.size(), Status::unavailable("injected error_inside_ok"));
   count(fault.fault);
   if (asked.empty()) return replies;
   BL_ASSIGN_OR_RETURN(auto answered, inner_.remove(asked, call));

@@ -50,8 +50,8 @@ class FaultyStore final : public ObjectStore {
                        const PutCondition& condition, const CallOptions& call) override;
   Result<std::unique_ptr<Listing>> list(std::string_view prefix, std::string_view start_after,
                                         const CallOptions& call) override;
-  Result<std::vector<RemoveReply>> remove(std::span<const std::string> keys,
-                                          const CallOptions& call) override;
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override;
   Capabilities capabilities() const override { return inner_.capabilities(); }
 
   /// How many calls have met `fault` so far.
@@ -74,12 +74,12 @@ class FaultyStore final : public ObjectStore {
   PutReply unknown(Fault fault);
   void put_later(Duration delay, const PutRequest& request);
 
-  Result<std::vector<RemoveReply>> disturbed_remove(const FaultDecision& fault,
-                                                    std::span<const std::string> keys,
-                                                    const CallOptions& call);
-  Result<std::vector<RemoveReply>> remove_some(const FaultDecision& fault,
+  Result<std::vector<Status>> disturbed_remove(const FaultDecision& fault,
                                                std::span<const std::string> keys,
                                                const CallOptions& call);
+  Result<std::vector<Status>> remove_some(const FaultDecision& fault,
+                                          std::span<const std::string> keys,
+                                          const CallOptions& call);
   void remove_later(Duration delay, std::span<const std::string> keys);
 
   ObjectStore& inner_;

@@ -33,8 +33,8 @@ class ForwardingStore : public ObjectStore {
                                         const CallOptions& call) override {
     return inner_.list(prefix, start_after, call);
   }
-  Result<std::vector<RemoveReply>> remove(std::span<const std::string> keys,
-                                          const CallOptions& call) override {
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override {
     return inner_.remove(keys, call);
   }
   Capabilities capabilities() const override { return inner_.capabilities(); }

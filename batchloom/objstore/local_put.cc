@@ -139,8 +139,8 @@ Result<std::unique_ptr<FileLock>> LocalStore::lock_key(std::string_view key,
   }
 }
 
-Result<std::vector<RemoveReply>> LocalStore::remove(std::span<const std::string> keys,
-                                                    const CallOptions& call) {
+Result<std::vector<Status>> LocalStore::remove(std::span<const std::string> keys,
+                                               const CallOptions& call) {
   std::map<std::string_view, std::vector<std::size_t>> by_folder;  // Indices into keys.
   for (std::size_t i = 0; i < keys.size(); ++i) {
     BL_RETURN_IF_ERROR(validate_key(keys[i]));
@@ -151,14 +151,12 @@ Result<std::vector<RemoveReply>> LocalStore::remove(std::span<const std::string>
   }
   BL_RETURN_IF_ERROR(may_start(call));
   BL_RETURN_IF_ERROR(settle_reads());
-  std::vector<RemoveReply> replies(keys.size());
+  std::vector<Status> replies(keys.size());
   for (const auto& [name, members] : by_folder) {
     BL_RETURN_IF_ERROR(may_start(call));
     const Result<std::unique_ptr<Folder>> folder = files_.open_folder(path_of(name));
     if (!folder.is_ok()) {
-      for (const std::size_t i : members) {
-        replies[i] = {RemoveOutcome::kFailed, folder.status().to_string()};
-      }
+      for (const std::size_t i : members) replies[i] = folder.status();
       continue;
     }
     if (*folder == nullptr) continue;  // Then there are no such keys.
@@ -170,12 +168,11 @@ Result<std::vector<RemoveReply>> LocalStore::remove(std::span<const std::string>
   return replies;
 }
 
-Status LocalStore::remove_one(const std::string& key, const CallOptions& call, RemoveReply& reply) {
+Status LocalStore::remove_one(const std::string& key, const CallOptions& call, Status& removed) {
   const Result<std::unique_ptr<FileLock>> lock = lock_key(key, call);
   if (!lock.is_ok()) BL_RETURN_IF_ERROR(may_start(call));
   // Also where it is missing, the folder is synced later: whoever removed it may not have.
-  const Status removed = lock.is_ok() ? files_.unlink(path_of(key)).status() : lock.status();
-  if (!removed.is_ok()) reply = {RemoveOutcome::kFailed, removed.to_string()};
+  removed = lock.is_ok() ? files_.unlink(path_of(key)).status() : lock.status();
   return Status::ok();
 }
 

@@ -211,7 +211,7 @@ Result<std::optional<ObjectData>> LocalStore::get(std::string_view key, ByteRang
   data.bytes.resize(std::min(range.length, size_bytes - range.offset));
   BL_ASSIGN_OR_RETURN(const std::size_t got, file->read(range.offset, data.bytes));
   data.bytes.resize(got);
-  if (range.is_whole()) {
+  if (range.covers(size_bytes)) {
     ContentEtag content;
     content.add(data.bytes);
     data.etag = content.etag();

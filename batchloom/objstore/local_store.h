@@ -76,8 +76,8 @@ class LocalStore final : public ObjectStore {
                        const PutCondition& condition, const CallOptions& call) override;
   Result<std::unique_ptr<Listing>> list(std::string_view prefix, std::string_view start_after,
                                         const CallOptions& call) override;
-  Result<std::vector<RemoveReply>> remove(std::span<const std::string> keys,
-                                          const CallOptions& call) override;
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override;
   Capabilities capabilities() const override {
     return {.conditional_create = true, .conditional_replace = true};
   }
@@ -114,7 +114,7 @@ class LocalStore final : public ObjectStore {
   Result<PutReply> condition_failed(Folder& folder);
   Result<std::optional<Etag>> current_etag(const std::string& path);
   Result<std::unique_ptr<FileLock>> lock_key(std::string_view key, const CallOptions& call);
-  Status remove_one(const std::string& key, const CallOptions& call, RemoveReply& reply);
+  Status remove_one(const std::string& key, const CallOptions& call, Status& removed);
 
   void note_read(std::string_view key);  // An object of this name was seen.
   Status settle_reads();                 // Makes the names seen since the last time durable.

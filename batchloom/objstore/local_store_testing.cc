@@ -83,8 +83,7 @@ Result<std::map<std::string, std::uint64_t>> list_all(ObjectStore& store, const 
 
 Status remove_key(ObjectStore& store, const std::string& key, const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const auto replies, store.remove(std::span(&key, 1), call));
-  if (replies.at(0).outcome == RemoveOutcome::kRemoved) return Status::ok();
-  return Status::unavailable(replies.at(0).detail);
+  return replies.at(0);
 }
 
 }  // namespace batchloom::objstore

@@ -148,13 +148,13 @@ Result<std::unique_ptr<Listing>> MemoryStore::list(std::string_view prefix,
   return std::unique_ptr<Listing>(std::make_unique<Pages>(*this, std::move(query)));
 }
 
-Result<std::vector<RemoveReply>> MemoryStore::remove(std::span<const std::string> keys,
-                                                     const CallOptions& call) {
+Result<std::vector<Status>> MemoryStore::remove(std::span<const std::string> keys,
+                                                const CallOptions& call) {
   for (const std::string& key : keys) BL_RETURN_IF_ERROR(validate_key(key));
   BL_RETURN_IF_ERROR(runtime_.check(call));
   const MutexLock lock(mutex_);
   for (const std::string& key : keys) objects_.erase(key);
-  return std::vector<RemoveReply>(keys.size());
+  return std::vector<Status>(keys.size());
 }
 
 Capabilities MemoryStore::capabilities() const {

@@ -104,14 +104,14 @@ Result<std::unique_ptr<Listing>> MeteredStore::list(std::string_view prefix,
   return std::unique_ptr<Listing>(std::make_unique<Pages>(*this, std::move(inner).value()));
 }
 
-Result<std::vector<RemoveReply>> MeteredStore::remove(std::span<const std::string> keys,
-                                                      const CallOptions& call) {
+Result<std::vector<Status>> MeteredStore::remove(std::span<const std::string> keys,
+                                                 const CallOptions& call) {
   remove_keys_.add(keys.size());
   auto replies = inner_.remove(keys, call);
   count(Operation::kRemove, replies.status());
   if (!replies.is_ok()) return replies;
-  for (const RemoveReply& reply : *replies) {
-    if (reply.outcome == RemoveOutcome::kFailed) remove_failed_.add();
+  for (const Status& removed : *replies) {
+    if (!removed.is_ok()) remove_failed_.add();
   }
   return replies;
 }

@@ -31,7 +31,7 @@ struct ByteRange {
   std::uint64_t offset = 0;
   std::uint64_t length = UINT64_MAX;
 
-  bool is_whole() const { return offset == 0 && length == UINT64_MAX; }
+  bool covers(std::uint64_t size_bytes) const { return offset == 0 && length >= size_bytes; }
 };
 
 /// An opaque name of an object's content, for `PutCondition::matches`. Equal content may have equal
@@ -44,7 +44,7 @@ struct Etag {
 struct ObjectData {
   Bytes bytes = {};                     ///< The requested range, cut at the object's end.
   std::uint64_t object_size_bytes = 0;  ///< Of the whole object.
-  std::optional<Etag> etag = {};        ///< Always present where the whole object was asked for.
+  std::optional<Etag> etag = {};        ///< Always present where the range covers the object.
 };
 
 struct ObjectInfo {
@@ -108,17 +108,6 @@ class Listing {
   virtual Result<std::vector<ListedObject>> next_page(const CallOptions& call) = 0;
 };
 
-enum class RemoveOutcome : std::uint8_t {
-  kRemoved,  ///< Gone now (also: was not there).
-  kFailed,   ///< Still there, or unknown; try again.
-};
-
-/// One per key, in the order asked. `detail` says why a removal failed.
-struct RemoveReply {
-  RemoveOutcome outcome = RemoveOutcome::kRemoved;
-  std::string detail = {};
-};
-
 struct Capabilities {
   bool conditional_create = false;   ///< PutCondition::absent()
   bool conditional_replace = false;  ///< PutCondition::matches()
@@ -154,10 +143,11 @@ class ObjectStore {
                                                 std::string_view start_after,
                                                 const CallOptions& call) = 0;
 
-  /// Removes keys; a missing key counts as removed. An error means that some keys may have been
+  /// Removes keys; a missing key counts as removed. One answer per key, in the order asked: ok
+  /// where it is gone, else why it may still be there. An error means that some keys may have been
   /// removed.
-  virtual Result<std::vector<RemoveReply>> remove(std::span<const std::string> keys,
-                                                  const CallOptions& call) = 0;
+  virtual Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                             const CallOptions& call) = 0;
 
   virtual Capabilities capabilities() const = 0;
 };

@@ -25,12 +25,12 @@ Status check_length(std::string_view key, ByteRange range, const ObjectData& dat
 class Removal {
  public:
   explicit Removal(std::span<const std::string> keys)
-      : keys_(keys), replies_(keys.size(), {.outcome = RemoveOutcome::kFailed, .detail = {}}) {
+      : keys_(keys), replies_(keys.size(), Status::unavailable("not answered")) {
     for (std::size_t i = 0; i < keys.size(); ++i) open_.push_back(i);
   }
 
-  /// Asks for the open keys. Ok when none is left, `unavailable` while some are.
-  Result<std::vector<RemoveReply>> attempt(ObjectStore& store, const CallOptions& call) {
+  /// Asks for the open keys. Ok when none is left to ask for again, `unavailable` while some are.
+  Result<std::vector<Status>> attempt(ObjectStore& store, const CallOptions& call) {
     std::vector<std::string> asked;
     for (const std::size_t i : open_) asked.push_back(keys_[i]);
     answered_ = false;
@@ -39,20 +39,20 @@ class Removal {
     answered_ = true;
     for (std::size_t n = 0; n < open_.size(); ++n) replies_[open_[n]] = std::move(replies[n]);
     std::erase_if(open_,
-                  [this](std::size_t i) { return replies_[i].outcome == RemoveOutcome::kRemoved; });
+                  [this](std::size_t i) { return !replies_[i].is(ErrorKind::kUnavailable); });
     if (open_.empty()) return replies_;
     return Status::unavailable(fmt::format("{} of {} keys were not removed, such as '{}': {}",
                                            open_.size(), keys_.size(), keys_[open_.front()],
-                                           replies_[open_.front()].detail));
+                                           replies_[open_.front()].message()));
   }
 
   /// Whether the last attempt brought an answer for each key.
   bool answered() const { return answered_; }
-  std::vector<RemoveReply> take_replies() { return std::move(replies_); }
+  std::vector<Status> take_replies() { return std::move(replies_); }
 
  private:
   std::span<const std::string> keys_;
-  std::vector<RemoveReply> replies_;
+  std::vector<Status> replies_;
   std::vector<std::size_t> open_;  ///< Places in `keys_`.
   bool answered_ = false;
 };
@@ -116,8 +116,8 @@ Result<std::unique_ptr<Listing>> RetryingStore::list(std::string_view prefix,
   return std::unique_ptr<Listing>(std::make_unique<Pages>(*this, std::move(inner)));
 }
 
-Result<std::vector<RemoveReply>> RetryingStore::remove(std::span<const std::string> keys,
-                                                       const CallOptions& call) {
+Result<std::vector<Status>> RetryingStore::remove(std::span<const std::string> keys,
+                                                  const CallOptions& call) {
   Removal removal(keys);
   auto result = retrier_.run(call, [&] { return removal.attempt(inner_, call); });
   if (result.is(ErrorKind::kUnavailable) && removal.answered()) return removal.take_replies();

@@ -31,8 +31,8 @@ class RetryingStore final : public ObjectStore {
                        const PutCondition& condition, const CallOptions& call) override;
   Result<std::unique_ptr<Listing>> list(std::string_view prefix, std::string_view start_after,
                                         const CallOptions& call) override;
-  Result<std::vector<RemoveReply>> remove(std::span<const std::string> keys,
-                                          const CallOptions& call) override;
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override;
   Capabilities capabilities() const override { return inner_.capabilities(); }
 
  private:

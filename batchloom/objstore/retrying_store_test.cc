@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/objstore/faulty_store.h"
+#include "batchloom/objstore/forwarding_store_testing.h"
 #include "batchloom/objstore/memory_store.h"
 #include "batchloom/objstore/metered_store.h"
 
@@ -121,11 +123,39 @@ TEST_F(RetryingStoreTest, RemovalsRepeatOnlyTheKeysThatFailed) {
   const auto replies = store_->remove(keys, {});
   ASSERT_TRUE(replies.is_ok());
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    EXPECT_EQ((*replies)[i].outcome, RemoveOutcome::kRemoved);
+    EXPECT_TRUE((*replies)[i].is_ok());
     EXPECT_FALSE(exists(keys[i]));
   }
   EXPECT_EQ(count("objstore_remove_calls"), 2U);
   EXPECT_EQ(count("objstore_remove_keys"), 4U + 2U);
+}
+
+TEST_F(RetryingStoreTest, RemovalsThatAreRefusedAreNotRepeated) {
+  class Refusing final : public ForwardingStore {
+   public:
+    using ForwardingStore::ForwardingStore;
+    Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                       const CallOptions&) override {
+      std::vector<Status> replies;
+      for (const std::string& key : keys) {
+        ++asked[key];
+        replies.push_back(key == "busy" && asked[key] == 1 ? Status::unavailable("later")
+                          : key == "locked"                ? Status::invalid("no permission")
+                                                           : Status::ok());
+      }
+      return replies;
+    }
+    std::map<std::string, int> asked;
+  };
+  Refusing refusing(memory_);
+  RetryingStore store(refusing, *runtime_, counters_,
+                      {.first_backoff = std::chrono::microseconds(1)});
+  const std::vector<std::string> keys = {"locked", "busy", "open"};
+  const auto replies = store.remove(keys, {}).value();
+  EXPECT_TRUE(replies.at(0).is(ErrorKind::kInvalid));
+  EXPECT_TRUE(replies.at(1).is_ok());
+  EXPECT_TRUE(replies.at(2).is_ok());
+  EXPECT_EQ(refusing.asked, (std::map<std::string, int>{{"busy", 2}, {"locked", 1}, {"open", 1}}));
 }
 
 TEST_F(RetryingStoreTest, RemovalsThatFailToTheEndAreValues) {
@@ -134,8 +164,7 @@ TEST_F(RetryingStoreTest, RemovalsThatFailToTheEndAreValues) {
   const std::vector<std::string> keys = {"a"};
   const auto replies = store_->remove(keys, {});
   ASSERT_TRUE(replies.is_ok());
-  EXPECT_EQ(replies->front().outcome, RemoveOutcome::kFailed);
-  EXPECT_FALSE(replies->front().detail.empty());
+  EXPECT_TRUE(replies->front().is(ErrorKind::kUnavailable));
   EXPECT_EQ(count("objstore_remove_calls"), 4U);
 
   always(Fault::kLostRequest, Operation::kRemove);

@@ -12,7 +12,6 @@ using objstore::ObjectStore;
 using objstore::Operation;
 using objstore::PutCondition;
 using objstore::PutReply;
-using objstore::RemoveReply;
 
 SimLab::SimLab(std::uint64_t seed, const FaultSettings& faults)
     : world_(seed), store_(world_, FaultPlan::make(faults).value(), *this) {}
@@ -62,7 +61,7 @@ Result<PutReply> overwrite(ObjectStore& client, std::string_view key, std::strin
   return put_bytes(client, key, as_bytes(text), PutCondition::none(), call);
 }
 
-Result<std::vector<RemoveReply>> remove(ObjectStore& client, const std::vector<std::string>& keys) {
+Result<std::vector<Status>> remove(ObjectStore& client, const std::vector<std::string>& keys) {
   return client.remove(keys, {});
 }
 

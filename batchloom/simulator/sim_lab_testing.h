@@ -49,7 +49,7 @@ Result<objstore::PutReply> create(objstore::ObjectStore& client, std::string_vie
                                   std::string_view text, const CallOptions& call = {});
 Result<objstore::PutReply> overwrite(objstore::ObjectStore& client, std::string_view key,
                                      std::string_view text, const CallOptions& call = {});
-Result<std::vector<objstore::RemoveReply>> remove(objstore::ObjectStore& client,
-                                                  const std::vector<std::string>& keys);
+Result<std::vector<Status>> remove(objstore::ObjectStore& client,
+                                   const std::vector<std::string>& keys);
 
 }  // namespace batchloom::simulator

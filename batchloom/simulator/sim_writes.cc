@@ -11,8 +11,6 @@ using objstore::FaultDecision;
 using objstore::Operation;
 using objstore::PutOutcome;
 using objstore::PutReply;
-using objstore::RemoveOutcome;
-using objstore::RemoveReply;
 using FaultKind = objstore::Fault;
 
 namespace {
@@ -89,8 +87,8 @@ Result<PutReply> SimClient::put(std::string_view key, std::span<const ByteSpan> 
   return *reply;
 }
 
-Result<std::vector<RemoveReply>> SimClient::remove(std::span<const std::string> keys,
-                                                   const CallOptions& call) {
+Result<std::vector<Status>> SimClient::remove(std::span<const std::string> keys,
+                                              const CallOptions& call) {
   BL_RETURN_IF_ERROR(process_.check(call));
   const auto fault = store_.next_fault(Operation::kRemove);
   Fate fate = fate_of(fault);
@@ -104,11 +102,11 @@ Result<std::vector<RemoveReply>> SimClient::remove(std::span<const std::string> 
   const auto answer_one = [this, replied, unanswered] {
     if (--*unanswered == 0) world_.post([replied] { replied->set(); });
   };
-  std::vector<RemoveReply> replies(keys.size());
+  std::vector<Status> replies(keys.size());
   for (std::size_t i = 0; i < keys.size(); ++i) {
     store_.trace(Operation::kRemove, keys[i], ~std::uint64_t{0});
     if (partial && (fault->salt >> (i % 64)) % 2 == 0) {
-      replies[i] = {RemoveOutcome::kFailed, "injected error_inside_ok"};
+      replies[i] = Status::unavailable("injected error_inside_ok");
       continue;
     }
     const auto effect = [store = &store_, key = keys[i]] { store->apply_remove(key); };

@@ -21,13 +21,14 @@ struct TaggedFloor {
 Result<TaggedFloor> read_tagged_floor(const Stream& stream, const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(
       std::optional<TaggedFloor> floor,
-      read_object(
-          stream.objects(), kFloorKey, call, [&](const ObjectData& data) -> Result<TaggedFloor> {
-            BL_ASSIGN_OR_RETURN(const Slot slot, decode_floor(stream.uuid(), data.bytes));
-            if (!data.etag)
-              return Status::internal("the object store gave no etag for a whole read of gc/floor");
-            return TaggedFloor{slot, *data.etag};
-          }));
+      read_object(stream.objects(), {kFloorKey, kSmallObjectMaxBytes}, call,
+                  [&](const ObjectData& data) -> Result<TaggedFloor> {
+                    BL_ASSIGN_OR_RETURN(const Slot slot, decode_floor(stream.uuid(), data.bytes));
+                    if (!data.etag)
+                      return Status::internal(
+                          "the object store gave no etag for a whole read of gc/floor");
+                    return TaggedFloor{slot, *data.etag};
+                  }));
   if (!floor)
     return Status::corruption(
         "gc/floor: missing, and nothing removes it: the stream is damaged; see what is left with "

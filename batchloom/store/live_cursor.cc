@@ -29,7 +29,8 @@ Result<std::optional<TaggedCursor>> read_tagged(const Stream& stream, const std:
                                                 const CallOptions& call) {
   const std::string key = live_cursor_key(group);
   return read_object(
-      stream.objects(), key, call, [&](const objstore::ObjectData& data) -> Result<TaggedCursor> {
+      stream.objects(), {key, kSmallObjectMaxBytes}, call,
+      [&](const objstore::ObjectData& data) -> Result<TaggedCursor> {
         BL_ASSIGN_OR_RETURN(StoredCursor stored,
                             decode_live_cursor(stream.uuid(), group, data.bytes));
         if (!data.etag) {

@@ -110,7 +110,8 @@ Result<bool> ManifestReader::exists(Slot slot, const CallOptions& call) {
 }
 
 Result<std::optional<HeadPtr>> ManifestReader::get(Slot slot, const CallOptions& call) {
-  return read_object(stream_.objects(), manifest_key(slot), call,
+  const std::string key = manifest_key(slot);
+  return read_object(stream_.objects(), {key, kHeadMaxBytes}, call,
                      [&](const objstore::ObjectData& data) -> Result<HeadPtr> {
                        BL_ASSIGN_OR_RETURN(StoredHead head,
                                            decode_head(stream_.uuid(), slot, data.bytes));

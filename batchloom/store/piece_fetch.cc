@@ -20,6 +20,7 @@ class PieceFetch {
              std::uint32_t position, std::span<const std::uint32_t> pieces)
       : stream_(stream),
         object_(object),
+        index_(index),
         step_(index.steps[position]),
         indexed_(index.pieces[position]),
         position_(position),
@@ -40,6 +41,7 @@ class PieceFetch {
 
   const Stream& stream_;
   const BatchContext& object_;
+  const BatchIndex& index_;
   const IndexedStep& step_;
   const std::vector<IndexedPiece>& indexed_;
   const std::uint32_t position_;
@@ -121,11 +123,7 @@ Result<std::vector<RunPiece>> PieceFetch::verify_again(const std::set<std::size_
 
 Result<FetchedPieces> PieceFetch::run(const CallOptions& call) {
   BL_RETURN_IF_ERROR(check_pieces());
-  std::vector<Slice> slices;
-  for (const std::uint32_t piece : pieces_) {
-    indexed_[piece].slices.for_each([&](const Slice& slice) { slices.push_back(slice); });
-  }
-  ranges_ = join_slices(std::move(slices), kJoinGapBytes);
+  ranges_ = piece_ranges(index_, position_, pieces_);
   buffers_.resize(ranges_.size());
   for (std::size_t range = 0; range < ranges_.size(); ++range) {
     BL_RETURN_IF_ERROR(fetch(range, call));
@@ -164,6 +162,16 @@ std::vector<Slice> join_slices(std::vector<Slice> slices, std::uint64_t gap_max_
     ranges.push_back({.offset_bytes = begin, .size_bytes = slice.end() - begin});
   }
   return ranges;
+}
+
+std::vector<Slice> piece_ranges(const BatchIndex& index, std::uint32_t position,
+                                std::span<const std::uint32_t> pieces) {
+  std::vector<Slice> slices;
+  for (const std::uint32_t piece : pieces) {
+    index.pieces[position][piece].slices.for_each(
+        [&](const Slice& slice) { slices.push_back(slice); });
+  }
+  return join_slices(std::move(slices), kJoinGapBytes);
 }
 
 Result<FetchedPieces> fetch_pieces(const Stream& stream, const BatchContext& object,

@@ -22,6 +22,11 @@ inline constexpr std::uint64_t kJoinGapBytes = std::uint64_t{64} << 10;
 /// at least that.
 std::vector<Slice> join_slices(std::vector<Slice> slices, std::uint64_t gap_max_bytes);
 
+/// What is fetched to get these pieces of a step. Preconditions: the index has the position, and
+/// the position the pieces.
+std::vector<Slice> piece_ranges(const BatchIndex& index, std::uint32_t position,
+                                std::span<const std::uint32_t> pieces);
+
 /// See BatchReader::read_pieces(). Preconditions: the index is the object's, and has the position.
 Result<FetchedPieces> fetch_pieces(const Stream& stream, const BatchContext& object,
                                    const BatchIndex& index, std::uint32_t position,

@@ -26,9 +26,11 @@ Status validate_names(const std::string& group, const std::string& id) {
 
 Result<std::optional<Pin>> read_pin(const Stream& stream, const PinName& name,
                                     const CallOptions& call) {
-  return read_object(stream.objects(), pin_key(name), call, [&](const objstore::ObjectData& data) {
-    return decode_pin(stream.uuid(), name, data.bytes);
-  });
+  const std::string key = pin_key(name);
+  return read_object(stream.objects(), {key, kSmallObjectMaxBytes}, call,
+                     [&](const objstore::ObjectData& data) {
+                       return decode_pin(stream.uuid(), name, data.bytes);
+                     });
 }
 
 Result<std::vector<PinName>> list_names(const Stream& stream, std::string_view prefix,
@@ -52,13 +54,12 @@ Result<std::vector<Pin>> read_listed(const Stream& stream, std::string_view pref
   return pins;
 }
 
-/// Ok where all of them are gone; `unavailable` naming the first that may not be.
+/// Ok where all of them are gone, else why the first that is not may still be there.
 Status remove_pins(const Stream& stream, const std::vector<std::string>& keys,
                    const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const auto replies, stream.objects().remove(keys, call));
   for (std::size_t i = 0; i < replies.size(); ++i) {
-    if (replies[i].outcome == objstore::RemoveOutcome::kRemoved) continue;
-    return Status::unavailable(fmt::format("removing {}: {}", keys[i], replies[i].detail));
+    if (!replies[i].is_ok()) return replies[i].with_context("removing " + keys[i]);
   }
   return Status::ok();
 }

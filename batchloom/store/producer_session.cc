@@ -51,11 +51,11 @@ Status ProducerSession::load_state(const ProducerRow& row, const CallOptions& ca
     return Status::ok();
   }
   const std::string key = data_key(row.state_object());
-  BL_ASSIGN_OR_RETURN(
-      std::optional<Bytes> state,
-      read_object(stream_.objects(), key, call, [&](const objstore::ObjectData& data) {
-        return decode_state(stream_.uuid(), row, data.bytes);
-      }));
+  BL_ASSIGN_OR_RETURN(std::optional<Bytes> state,
+                      read_object(stream_.objects(), {key, row.state.ref->size_bytes}, call,
+                                  [&](const objstore::ObjectData& data) {
+                                    return decode_state(stream_.uuid(), row, data.bytes);
+                                  }));
   if (state) {
     state_ = *std::move(state);
     return Status::ok();

@@ -254,7 +254,7 @@ TEST_F(ReclaimBatches, RemovalsThatFailAreLeftToTheNextPass) {
   const ReclaimReport report = run();
   EXPECT_EQ(report.batches_removed, 1u);
   EXPECT_EQ(report.failed, 1u);
-  EXPECT_THAT(report.first_failure, HasSubstr("d/"));
+  EXPECT_THAT(report.first_failure.message(), HasSubstr("removing d/"));
   EXPECT_EQ(counted("store_reclaimed_batches"), 1u);
   EXPECT_EQ(run().failed, 0u);
 }

@@ -60,11 +60,11 @@ Status Remover::flush(const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const auto replies, stream_.objects().remove(keys, call));
   BL_CHECK(replies.size() == batch.size(), "a store answers for each key");
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (replies[i].outcome == objstore::RemoveOutcome::kRemoved) {
+    if (replies[i].is_ok()) {
       count(batch[i]);
       stream_.counters().counter(counter_of(batch[i].kind)).add();
     } else if (report_.failed++ == 0) {
-      report_.first_failure = batch[i].key + ": " + replies[i].detail;
+      report_.first_failure = replies[i].with_context("removing " + batch[i].key);
     }
   }
   return Status::ok();

@@ -42,8 +42,8 @@ struct ReclaimReport {
   std::uint64_t segments_removed = 0;
   std::uint64_t batches_removed = 0;
   std::uint64_t states_removed = 0;
-  std::uint64_t failed = 0;   ///< Removals that failed; the next pass tries again.
-  std::string first_failure;  ///< Key and reason of the first of them.
+  std::uint64_t failed = 0;  ///< Removals that failed; the next pass tries again.
+  Status first_failure;      ///< Of the first of them, naming its key.
 
   std::uint64_t& removed(RemovalKind kind);
 };

@@ -61,7 +61,7 @@ TEST_F(Removing, CountsWhatIsSurelyGone) {
   EXPECT_THAT(told, testing::ElementsAre("x/00001", "x/00002", "x/00003"));
   EXPECT_EQ(report_.slots_removed, 0u);
   EXPECT_EQ(report_.failed, 1u);
-  EXPECT_EQ(report_.first_failure, "x/00000: scripted");
+  EXPECT_EQ(report_.first_failure.message(), "removing x/00000: scripted");
 }
 
 TEST_F(Removing, AnErrorOfTheStoreEndsIt) {

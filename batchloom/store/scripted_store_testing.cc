@@ -15,8 +15,6 @@ using objstore::ObjectData;
 using objstore::ObjectInfo;
 using objstore::Operation;
 using objstore::PutReply;
-using objstore::RemoveOutcome;
-using objstore::RemoveReply;
 
 // What the caller hears of a request that took no effect; nullopt where it takes one.
 std::optional<Status> refusal(Answer answer, const std::string& key) {
@@ -36,8 +34,8 @@ std::optional<Status> refusal(Answer answer, const std::string& key) {
 void damage(std::optional<ObjectData>& data) {
   if (data && !data->bytes.empty()) data->bytes[data->bytes.size() / 2] ^= std::byte{1};
 }
-void damage(std::vector<RemoveReply>& replies) {
-  if (!replies.empty()) replies[0] = {RemoveOutcome::kFailed, "scripted"};
+void damage(std::vector<Status>& replies) {
+  if (!replies.empty()) replies[0] = Status::unavailable("scripted");
 }
 template <class T>
 void damage(T&) {}
@@ -111,11 +109,11 @@ Result<std::unique_ptr<objstore::Listing>> ScriptedStore::list(std::string_view 
   });
 }
 
-Result<std::vector<RemoveReply>> ScriptedStore::remove(std::span<const std::string> keys,
-                                                       const CallOptions& call) {
+Result<std::vector<Status>> ScriptedStore::remove(std::span<const std::string> keys,
+                                                  const CallOptions& call) {
   const std::string first = keys.empty() ? std::string() : keys.front();
-  return play<std::vector<RemoveReply>>({Operation::kRemove, first},
-                                        [&] { return inner_.remove(keys, call); });
+  return play<std::vector<Status>>({Operation::kRemove, first},
+                                   [&] { return inner_.remove(keys, call); });
 }
 
 }  // namespace batchloom::store

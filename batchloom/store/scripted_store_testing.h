@@ -78,8 +78,8 @@ class ScriptedStore final : public objstore::ObjectStore {
   Result<std::unique_ptr<objstore::Listing>> list(std::string_view prefix,
                                                   std::string_view start_after,
                                                   const CallOptions& call) override;
-  Result<std::vector<objstore::RemoveReply>> remove(std::span<const std::string> keys,
-                                                    const CallOptions& call) override;
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override;
   objstore::Capabilities capabilities() const override { return capabilities_; }
   void set_capabilities(objstore::Capabilities capabilities) { capabilities_ = capabilities; }
 

@@ -46,11 +46,11 @@ Status incomplete(const Head& head, Step step) {
 Result<SegmentPtr> SegmentReader::load(const SegmentRef& ref, const CallOptions& call) {
   if (SegmentPtr cached = lookup(ref)) return cached;
   const std::string key = segment_key(ref.name());
-  BL_ASSIGN_OR_RETURN(
-      std::optional<Segment> segment,
-      read_object(stream_.objects(), key, call, [&](const objstore::ObjectData& data) {
-        return decode_segment(stream_.uuid(), ref, data.bytes);
-      }));
+  BL_ASSIGN_OR_RETURN(std::optional<Segment> segment,
+                      read_object(stream_.objects(), {key, ref.size_bytes}, call,
+                                  [&](const objstore::ObjectData& data) {
+                                    return decode_segment(stream_.uuid(), ref, data.bytes);
+                                  }));
   if (!segment) {
     return Status::corruption(fmt::format(
         "{}: missing, though the manifest refers to it; see `batchloom store verify`", key));

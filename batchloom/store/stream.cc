@@ -6,10 +6,10 @@
 namespace batchloom::store {
 
 Result<StreamFormat> read_format(objstore::ObjectStore& objects, const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(std::optional<StreamFormat> format,
-                      read_object(objects, kFormatKey, call, [](const objstore::ObjectData& data) {
-                        return decode_format(data.bytes);
-                      }));
+  BL_ASSIGN_OR_RETURN(
+      std::optional<StreamFormat> format,
+      read_object(objects, {kFormatKey, kSmallObjectMaxBytes}, call,
+                  [](const objstore::ObjectData& data) { return decode_format(data.bytes); }));
   if (!format) {
     return Status::not_found(
         "FORMAT: there is no stream here; make one with `batchloom store init`");

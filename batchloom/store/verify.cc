@@ -67,10 +67,10 @@ class Verification {
   }
 
   template <class Decode>
-  Result<Reading<Decoded<Decode>>> read(const std::string& key, Decode decode);
+  Result<Reading<Decoded<Decode>>> read(const WholeObject& object, Decode decode);
   /// The same of an object that must be there. nullopt: it is missing or damaged, which is noted.
   template <class Decode>
-  Result<std::optional<Decoded<Decode>>> read(const std::string& key, std::string_view missing,
+  Result<std::optional<Decoded<Decode>>> read(const WholeObject& object, std::string_view missing,
                                               Decode decode);
 
   Status check_floor();
@@ -102,11 +102,11 @@ class Verification {
 };
 
 template <class Decode>
-Result<Reading<Decoded<Decode>>> Verification::read(const std::string& key, Decode decode) {
+Result<Reading<Decoded<Decode>>> Verification::read(const WholeObject& object, Decode decode) {
   using Value = Decoded<Decode>;
   Status refusal;  // The decoder's: `invalid` for a version that this build does not know.
   Result<std::optional<Value>> value =
-      read_object(stream_.objects(), key, call_, [&](const objstore::ObjectData& data) {
+      read_object(stream_.objects(), object, call_, [&](const objstore::ObjectData& data) {
         Result<Value> decoded = decode(ByteSpan(data.bytes));
         refusal = decoded.status();
         return decoded;
@@ -121,16 +121,16 @@ Result<Reading<Decoded<Decode>>> Verification::read(const std::string& key, Deco
 }
 
 template <class Decode>
-Result<std::optional<Decoded<Decode>>> Verification::read(const std::string& key,
+Result<std::optional<Decoded<Decode>>> Verification::read(const WholeObject& object,
                                                           std::string_view missing, Decode decode) {
-  BL_ASSIGN_OR_RETURN(auto reading, read(key, std::move(decode)));
-  if (reading.missing) problem(key, missing);
+  BL_ASSIGN_OR_RETURN(auto reading, read(object, std::move(decode)));
+  if (reading.missing) problem(object.key, missing);
   return std::move(reading.value);
 }
 
 Status Verification::check_floor() {
   BL_ASSIGN_OR_RETURN(read_floor_,
-                      read(std::string(kFloorKey), "missing, although init makes it",
+                      read({kFloorKey, kSmallObjectMaxBytes}, "missing, although init makes it",
                            [&](ByteSpan bytes) { return decode_floor(stream_.uuid(), bytes); }));
   const auto& slots = inventory_.slots();
   // Without it the oldest slot is taken to be the first above it.
@@ -182,7 +182,7 @@ Result<Slot> Verification::check_unlisted(Slot from, Slot end) {
 /// False where the slot is missing, which is not noted.
 Result<bool> Verification::check_slot(Slot slot) {
   const std::string key = manifest_key(slot);
-  BL_ASSIGN_OR_RETURN(auto stored, read(key, [&](ByteSpan bytes) {
+  BL_ASSIGN_OR_RETURN(auto stored, read({key, kHeadMaxBytes}, [&](ByteSpan bytes) {
                         return decode_head(stream_.uuid(), slot, bytes);
                       }));
   if (stored.missing) return false;
@@ -241,7 +241,7 @@ Status Verification::walk_segment(const SegmentRef& ref, Step end, HistoryChecks
     if (report_.segments.size() <= ref.level) report_.segments.resize(ref.level + 1);
     ++report_.segments[ref.level];
   }
-  BL_ASSIGN_OR_RETURN(const auto reading, read(key, [&](ByteSpan bytes) {
+  BL_ASSIGN_OR_RETURN(const auto reading, read({key, ref.size_bytes}, [&](ByteSpan bytes) {
                         return decode_segment(stream_.uuid(), ref, bytes);
                       }));
   const std::optional<Segment>& segment = reading.value;
@@ -342,7 +342,7 @@ Status Verification::check_producers(const Head& head) {
 Status Verification::check_state(const ProducerRow& row) {
   const std::string key = data_key(row.state_object());
   inventory_.claim(row.state_object());
-  BL_ASSIGN_OR_RETURN(const auto state, read(key, [&](ByteSpan bytes) {
+  BL_ASSIGN_OR_RETURN(const auto state, read({key, row.state.ref->size_bytes}, [&](ByteSpan bytes) {
                         return decode_state(stream_.uuid(), row, bytes);
                       }));
   if (!state.missing) return Status::ok();
@@ -359,13 +359,13 @@ Status Verification::check_pins() {
   std::ranges::sort(keys);
   for (const std::string& key : keys) {
     if (const auto name = parse_pin_key(key)) {
-      BL_ASSIGN_OR_RETURN(const auto pin, read(key, [&](ByteSpan bytes) {
+      BL_ASSIGN_OR_RETURN(const auto pin, read({key, kSmallObjectMaxBytes}, [&](ByteSpan bytes) {
                             return decode_pin(stream_.uuid(), *name, bytes);
                           }));
       ++report_.pins;
       if (pin.value && pin.value->step < report_.first_step) ++report_.void_pins;
     } else if (const auto group = parse_live_cursor_key(key)) {
-      BL_ASSIGN_OR_RETURN(const auto cursor, read(key, [&](ByteSpan bytes) {
+      BL_ASSIGN_OR_RETURN(const auto cursor, read({key, kSmallObjectMaxBytes}, [&](ByteSpan bytes) {
                             return decode_live_cursor(stream_.uuid(), *group, bytes);
                           }));
       if (cursor.missing) problem(key, "listed, but missing, and nothing removes it");
