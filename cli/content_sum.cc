@@ -25,13 +25,6 @@ class Ids {
   const std::size_t width_;
 };
 
-std::uint64_t hash_of(const model::SampleId& id) {
-  std::uint64_t hash = mix64(id.source.value);
-  hash = mix64(hash ^ id.epoch.value);
-  hash = mix64(hash ^ id.index.value);
-  return mix64(hash ^ id.part.value);
-}
-
 /// Per token of the piece: whether its label counts.
 std::vector<bool> counted_labels(const store::RunPiece& piece, std::size_t tokens) {
   std::vector<bool> counts(tokens, piece.all_labels);
@@ -45,7 +38,7 @@ std::vector<bool> counted_labels(const store::RunPiece& piece, std::size_t token
 std::uint64_t sum_of(const store::RunPiece& piece, store::TokenWidth width) {
   const Ids ids(piece, width);
   const std::vector<bool> counts = counted_labels(piece, ids.size());
-  const std::uint64_t sample = hash_of(piece.sample);
+  const std::uint64_t sample = model::hash_of(piece.sample);
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const std::uint64_t label = counts[i] ? ids[i + 1] : kNoLabel;

@@ -2,6 +2,7 @@
 // Byte buffers and little-endian integers.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,12 +29,15 @@ inline Bytes to_bytes(std::string_view text) {
   return {view.begin(), view.end()};
 }
 
+// Byte by byte it would take several times as long.
+static_assert(std::endian::native == std::endian::little,
+              "stored integers are copied as they lie in memory");
+
 /// Writes `value` little-endian to `out[0 .. sizeof(T))`.
 template <class T>
   requires std::is_unsigned_v<T>
 void store_le(T value, std::byte* out) {
-  for (std::size_t i = 0; i < sizeof(T); ++i)
-    out[i] = static_cast<std::byte>((value >> (8 * i)) & 0xff);
+  std::memcpy(out, &value, sizeof(T));
 }
 
 /// Reads a little-endian T from `in[0 .. sizeof(T))`.
@@ -41,9 +45,7 @@ template <class T>
   requires std::is_unsigned_v<T>
 T load_le(const std::byte* in) {
   T value = 0;
-  for (std::size_t i = 0; i < sizeof(T); ++i) {
-    value = static_cast<T>(value | static_cast<T>(static_cast<T>(in[i]) << (8 * i)));
-  }
+  std::memcpy(&value, in, sizeof(T));
   return value;
 }
 

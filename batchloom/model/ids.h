@@ -37,6 +37,9 @@ struct SampleId {
   friend constexpr auto operator<=>(const SampleId&, const SampleId&) = default;
 };
 
+/// Spreads ids of one source and pass well; not proof against ids that are made to collide.
+std::uint64_t hash_of(const SampleId& id);
+
 /// "source:epoch:index:part".
 std::string to_string(const SampleId& id);
 

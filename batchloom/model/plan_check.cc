@@ -4,10 +4,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <vector>
-
-#include "batchloom/base/hash.h"
 
 namespace batchloom::model {
 namespace {
@@ -43,29 +42,36 @@ class Grouped {
   std::vector<T> values_;
 };
 
-std::uint64_t hash_of(const SampleId& id) {
-  const std::uint64_t high = std::uint64_t{id.source.value} << 32 | id.epoch.value;
-  return mix64(mix64(high) ^ id.index.value) + id.part.value;
+Status listed_twice(const SampleId& id) {
+  return Status::invalid(fmt::format("sample {} is listed twice", to_string(id)));
 }
 
-/// Hashes sort several times faster than ids; only where two are equal do the ids decide.
-bool may_repeat(const std::vector<PlanSample>& samples) {
-  std::vector<std::uint64_t> hashes;
-  hashes.reserve(samples.size());
-  for (const PlanSample& sample : samples) hashes.push_back(hash_of(sample.id));
-  std::ranges::sort(hashes);
-  return std::ranges::adjacent_find(hashes) != hashes.end();
-}
-
-Status check_ids(const StepPlan& plan) {
-  if (!may_repeat(plan.samples)) return Status::ok();
+Status check_ids_by_sorting(const StepPlan& plan) {
   std::vector<SampleId> ids;
   ids.reserve(plan.samples.size());
   for (const PlanSample& sample : plan.samples) ids.push_back(sample.id);
   std::ranges::sort(ids);
   const auto twice = std::ranges::adjacent_find(ids);
-  if (twice == ids.end()) return Status::ok();
-  return Status::invalid(fmt::format("sample {} is listed twice", to_string(*twice)));
+  return twice == ids.end() ? Status::ok() : listed_twice(*twice);
+}
+
+/// By a hash table, which takes a fraction of the time that sorting does. A hostile plan may be
+/// made of ids that hash alike: that one is sorted.
+Status check_ids(const StepPlan& plan) {
+  constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
+  constexpr int kProbesMost = 128;
+  const std::vector<PlanSample>& samples = plan.samples;
+  std::vector<std::uint32_t> table(std::bit_ceil(2 * samples.size()), kFree);
+  for (std::uint32_t i = 0; i < samples.size(); ++i) {
+    std::size_t place = hash_of(samples[i].id) & (table.size() - 1);
+    for (int probes = 0; table[place] != kFree; ++probes) {
+      if (samples[table[place]].id == samples[i].id) return listed_twice(samples[i].id);
+      if (probes == kProbesMost) return check_ids_by_sorting(plan);
+      place = (place + 1) & (table.size() - 1);
+    }
+    table[place] = i;
+  }
+  return Status::ok();
 }
 
 /// Whether `pieces`, ordered by `lo`, tile the sample and lie in one task.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/model/plan_check.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -119,6 +120,37 @@ TEST(PlanCheck, EachTokenExactlyOnce) {
                    "tokens [4, 5) of sample 0:0:7:0 are both on rank 0 and on rank 1");
   expect_violation([](StepPlan& p) { p.pieces[2] = p.pieces[0]; },
                    "of sample 0:0:7:0 are both on rank 0 and on rank 0");
+}
+
+/// Each sample whole, one after the other, on one rank.
+StepPlan plan_of_one_rank(const std::vector<SampleId>& ids) {
+  StepPlan plan;
+  plan.topology = Topology::create({{.axis = Axis::kDp, .extent = 1}}).value();
+  for (std::uint32_t i = 0; i < ids.size(); ++i) {
+    plan.samples.push_back({.id = ids[i], .tokens = 1});
+    plan.pieces.push_back({SampleIndex(i), 0, 1});
+    plan.micro_batches.push_back({TaskIndex(i), {i, i + 1}});
+    plan.tasks.push_back({.members = {i, i + 1}, .offload = {}});
+    plan.members.emplace_back(0);
+    plan.events.push_back({TaskIndex(i), Phase::kForward});
+    plan.events.push_back({TaskIndex(i), Phase::kBackward});
+  }
+  plan.ranks.push_back({0, static_cast<std::uint32_t>(ids.size())});
+  return plan;
+}
+
+TEST(PlanCheck, IdsThatHashAlikeAreToldApart) {
+  // So that all of them want one place of any table of up to 1,024.
+  std::vector<SampleId> ids;
+  for (std::uint64_t i = 0; ids.size() < 300; ++i) {
+    SampleId id;
+    id.index = RecordIndex(i);
+    if (hash_of(id) % 1024 == 0) ids.push_back(id);
+  }
+  EXPECT_TRUE(check_plan(plan_of_one_rank(ids)).is_ok());
+  ids.front() = ids.back();
+  const Status twice = check_plan(plan_of_one_rank(ids));
+  EXPECT_EQ(twice.message(), fmt::format("sample {} is listed twice", to_string(ids.back())));
 }
 
 TEST(PlanCheck, ASampleStaysInOneTask) {

@@ -144,6 +144,7 @@ void BatchBuilder::prepare_steps() {
     rows.plan = step.plan;
     rows.origins = step.origins;
     rows.pieces.reserve(step.plan->pieces.size());
+    list_.reserve(step.plan->pieces.size());
   }
 }
 
@@ -206,6 +207,8 @@ void BatchBuilder::add_micro_batch(std::uint32_t position, const model::MicroBat
 
   ColumnsDraft columns;
   columns.counts.reserve(micro_batch.pieces.size());
+  draft.columns.reserve(micro_batch.pieces.size());
+  draft.header.pieces.reserve(draft.header.pieces.size() + micro_batch.pieces.size());
   for (const model::Piece& piece : plan.pieces_of(micro_batch)) {
     add_piece(position, piece, draft, columns);
   }

@@ -14,6 +14,8 @@ namespace batchloom::store {
 class PartList {
  public:
   std::uint64_t size_bytes() const { return size_bytes_; }
+  /// Room for so many parts more, so that the list need not move as it grows.
+  void reserve(std::size_t parts) { parts_.reserve(parts_.size() + parts); }
 
   /// Stretches of one buffer that follow each other become one part, too.
   void borrow(ByteSpan bytes);
