@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "batchloom/base/check.h"
@@ -35,6 +34,7 @@ struct ColumnsDraft {
   std::vector<PieceCounts> counts;
   Bytes next_tokens;
   Bytes labels;
+  Bytes small;  ///< What one piece takes of both, in the order in which its CRC covers them.
   std::vector<ByteSpan> tensors;
 };
 
@@ -154,27 +154,28 @@ void BatchBuilder::add_piece(std::uint32_t position, const model::Piece& piece, 
   const model::PlanSample& sample = step.plan->samples[piece.sample.value];
   const PieceContent cut = cut_piece(piece, options_.token_width, step.samples[piece.sample.value]);
 
-  std::array<std::byte, sizeof(std::uint32_t)> next_token;
-  store_le(cut.next_token.value_or(0), next_token.data());  // In 2 bytes: the lower ones.
-  const ByteSpan next = ByteSpan(next_token).first(token_bytes(options_.token_width));
-  const std::size_t labels_begin = columns.labels.size();
-  columns.labels.resize(labels_begin + kLabelIntervalBytes * cut.labels.size());
-  std::byte* out = columns.labels.data() + labels_begin;
+  // Together: a CRC of few bytes costs as much as one of a few hundred.
+  columns.small.resize(sizeof(std::uint32_t) + kLabelIntervalBytes * cut.labels.size());
+  store_le(cut.next_token.value_or(0), columns.small.data());  // In 2 bytes: the lower ones.
+  const std::size_t next_bytes = token_bytes(options_.token_width);
+  std::byte* out = columns.small.data() + next_bytes;
   for (const LabelInterval& interval : cut.labels) {
     store_le(interval.begin, out);
     store_le(interval.end, out + sizeof(std::uint32_t));
     out += kLabelIntervalBytes;
   }
-  std::uint32_t crc = crc32c(next, crc32c(cut.tokens));
-  crc = crc32c(ByteSpan(columns.labels).subspan(labels_begin), crc);
-  payload_bytes_ += cut.tokens.size() + next.size() + columns.labels.size() - labels_begin;
+  const ByteSpan small(columns.small.data(), out);
+  std::uint32_t crc = crc32c(small, crc32c(cut.tokens));
+  payload_bytes_ += cut.tokens.size() + small.size();
   for (const SampleTensor& tensor : cut.tensors) {
     crc = crc32c(tensor.bytes, crc);
     payload_bytes_ += tensor.bytes.size();
     columns.tensors.push_back(tensor.bytes);
     draft.header.tensors.push_back({.token = tensor.token - piece.lo, .info = tensor.info});
   }
-  columns.next_tokens.insert(columns.next_tokens.end(), next.begin(), next.end());
+  const auto labels = small.begin() + static_cast<std::ptrdiff_t>(next_bytes);
+  columns.next_tokens.insert(columns.next_tokens.end(), small.begin(), labels);
+  columns.labels.insert(columns.labels.end(), labels, small.end());
   draft.columns.borrow(cut.tokens);
 
   const PieceFacts facts{.label_intervals = static_cast<std::uint32_t>(cut.labels.size()),
@@ -207,15 +208,16 @@ void BatchBuilder::add_micro_batch(std::uint32_t position, const model::MicroBat
 
   ColumnsDraft columns;
   columns.counts.reserve(micro_batch.pieces.size());
+  columns.next_tokens.reserve(micro_batch.pieces.size() * sizeof(std::uint32_t));
   draft.columns.reserve(micro_batch.pieces.size());
   draft.header.pieces.reserve(draft.header.pieces.size() + micro_batch.pieces.size());
   for (const model::Piece& piece : plan.pieces_of(micro_batch)) {
     add_piece(position, piece, draft, columns);
   }
   draft.columns.pad();
-  draft.columns.own(columns.next_tokens);
+  draft.columns.own(std::move(columns.next_tokens));
   draft.columns.pad();
-  draft.columns.own(columns.labels);
+  draft.columns.own(std::move(columns.labels));
   draft.columns.pad();
   std::vector<std::uint64_t> sizes;
   sizes.reserve(columns.tensors.size());
@@ -248,7 +250,7 @@ RunDraft BatchBuilder::draft_run(std::uint32_t position, model::HdpRank rank) {
 }
 
 Result<RunRow> BatchBuilder::add_run(std::uint32_t position, model::HdpRank rank) {
-  const RunDraft draft = draft_run(position, rank);
+  RunDraft draft = draft_run(position, rank);
   const std::uint64_t header_bound = encoded_bound(draft.header);
   if (header_bound > kSectionMaxBytes ||
       column_aligned(header_bound) + draft.columns.size_bytes() > kRunMaxBytes) {
@@ -258,12 +260,12 @@ Result<RunRow> BatchBuilder::add_run(std::uint32_t position, model::HdpRank rank
         position, rank.value, draft.header.pieces.size(), draft.columns.size_bytes(),
         kSectionMaxBytes, kRunMaxBytes));
   }
-  const Encoded header = encode_run_header(draft.header);
+  Encoded header = encode_run_header(draft.header);
   const std::uint64_t begin = offset();
-  list_.own(header.bytes);
+  list_.own(std::move(header.bytes));
   list_.pad();
   const std::uint64_t columns_begin = offset();
-  list_.append(draft.columns);
+  list_.append(std::move(draft.columns));
   for (const std::uint64_t micro_batch : draft.micro_batches) {
     index_.steps[position].micro_batches.push_back(columns_begin + micro_batch);
   }
@@ -281,10 +283,10 @@ Status BatchBuilder::add_index() {
                     steps_.size(), bound, kSectionMaxBytes));
   }
   const std::uint64_t begin = offset();
-  const Bytes index = encode_batch_index(index_);
-  list_.own(index);
-  list_.own(encode_batch_footer(options_.identity.stream,
-                                {.offset_bytes = begin, .size_bytes = index.size()}));
+  Bytes index = encode_batch_index(index_);
+  const Slice place{.offset_bytes = begin, .size_bytes = index.size()};
+  list_.own(std::move(index));
+  list_.own(ByteSpan(encode_batch_footer(options_.identity.stream, place)));
   return Status::ok();
 }
 
@@ -295,15 +297,15 @@ BuiltBatch BatchBuilder::finish(const Bytes& run_table) && {
                              .ranks = ranks_,
                              .size_bytes = offset()};
   PartList front;
-  front.own(encode_batch_header(
-      context, {.token_width = options_.token_width, .payload_bytes = payload_bytes_}));
-  front.own(run_table);
+  front.own(ByteSpan(encode_batch_header(
+      context, {.token_width = options_.token_width, .payload_bytes = payload_bytes_})));
+  front.own(ByteSpan(run_table));
   front.pad();
 
   BuiltBatch batch;
   batch.size_bytes = context.size_bytes;
   for (PartList* list : {&front, &list_}) {
-    batch.owned.push_back(std::move(*list).finish(batch.parts));
+    std::move(*list).finish(batch.parts, batch.owned);
   }
   batch.payload_bytes = payload_bytes_;
   batch.steps = step_count();

@@ -21,13 +21,18 @@ void PartList::own(ByteSpan bytes) {
   own_.insert(own_.end(), bytes.begin(), bytes.end());
 }
 
+void PartList::own(Bytes&& bytes) {
+  if (!bytes.empty()) borrow(kept_.emplace_back(std::move(bytes)));
+}
+
 void PartList::pad() {
   const std::size_t zeros = column_aligned(size_bytes_) - size_bytes_;
   extend_own(zeros);
   own_.resize(own_.size() + zeros);
 }
 
-void PartList::append(const PartList& list) {
+void PartList::append(PartList&& list) {
+  for (Bytes& bytes : list.kept_) kept_.push_back(std::move(bytes));
   for (const Part& part : list.parts_) {
     if (part.borrowed != nullptr) {
       borrow({part.borrowed, part.size});
@@ -37,13 +42,14 @@ void PartList::append(const PartList& list) {
   }
 }
 
-Bytes PartList::finish(std::vector<ByteSpan>& parts) && {
+void PartList::finish(std::vector<ByteSpan>& parts, std::vector<Bytes>& owned) && {
   parts.reserve(parts.size() + parts_.size());
   for (const Part& part : parts_) {
     parts.push_back(part.borrowed != nullptr ? ByteSpan(part.borrowed, part.size)
                                              : ByteSpan(own_).subspan(part.place, part.size));
   }
-  return std::move(own_);
+  for (Bytes& bytes : kept_) owned.push_back(std::move(bytes));
+  owned.push_back(std::move(own_));
 }
 
 void PartList::extend_own(std::size_t size) {

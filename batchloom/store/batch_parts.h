@@ -9,8 +9,8 @@
 
 namespace batchloom::store {
 
-/// A stretch of an object in the making, of which some bytes are borrowed. Its own lie in one
-/// buffer, so that neighbours become one part. One thread at a time.
+/// A stretch of an object in the making, of which some bytes are borrowed. Small ones of its own
+/// lie in one buffer, so that neighbours become one part. One thread at a time.
 class PartList {
  public:
   std::uint64_t size_bytes() const { return size_bytes_; }
@@ -21,14 +21,16 @@ class PartList {
   void borrow(ByteSpan bytes);
   /// Copies.
   void own(ByteSpan bytes);
+  /// Keeps the buffer as it is.
+  void own(Bytes&& bytes);
   /// Zeros up to where a column may begin, if the list began where one may.
   void pad();
-  /// Copies what `list` owns, and borrows what it borrows.
-  void append(const PartList& list);
+  /// Copies the small parts that `list` owns, keeps its buffers, and borrows what it borrows.
+  void append(PartList&& list);
 
-  /// Adds the list's parts to `parts`, and returns the buffer that they point to besides what was
-  /// borrowed. It may be moved.
-  [[nodiscard]] Bytes finish(std::vector<ByteSpan>& parts) &&;
+  /// Adds the list's parts to `parts`, and to `owned` the buffers that they point to besides what
+  /// was borrowed. Those may be moved.
+  void finish(std::vector<ByteSpan>& parts, std::vector<Bytes>& owned) &&;
 
  private:
   struct Part {
@@ -41,6 +43,7 @@ class PartList {
 
   std::vector<Part> parts_;
   Bytes own_;
+  std::vector<Bytes> kept_;  // Whole buffers; parts point to them as to what is borrowed.
   std::uint64_t size_bytes_ = 0;
 };
 

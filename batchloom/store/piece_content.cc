@@ -105,7 +105,7 @@ PieceContent cut_piece(const model::Piece& piece, TokenWidth width, const Sample
   cut.all_labels = !content.labels || existing == 0;
   if (content.labels && existing > 0) {
     cut.labels = cut_labels(*content.labels, piece.lo, piece.hi);
-    if (cut.labels == std::vector<LabelInterval>{{0, existing}}) {
+    if (cut.labels.size() == 1 && cut.labels[0] == LabelInterval{0, existing}) {
       cut.all_labels = true;
       cut.labels.clear();
     }
