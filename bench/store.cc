@@ -42,7 +42,7 @@ constexpr std::uint32_t kRecordTokens = 2048;
 struct Sizes {
   std::vector<std::uint64_t> batch_bytes = {64 * kKiB, 256 * kKiB, kMiB,     4 * kMiB,
                                             8 * kMiB,  16 * kMiB,  64 * kMiB};
-  std::uint64_t rounds = 5;
+  std::uint64_t rounds = 11;
   std::uint64_t round_bytes = 512 * kMiB;  ///< What a round writes, about.
   std::uint64_t round_batches = 512;       ///< And at most so many.
   std::uint64_t read_steps = 128;          ///< Of each rank, at least.
