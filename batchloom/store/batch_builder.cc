@@ -215,9 +215,9 @@ void BatchBuilder::add_micro_batch(std::uint32_t position, const model::MicroBat
     add_piece(position, piece, draft, columns);
   }
   draft.columns.pad();
-  draft.columns.own(std::move(columns.next_tokens));
+  draft.columns.own(ByteSpan(columns.next_tokens));
   draft.columns.pad();
-  draft.columns.own(std::move(columns.labels));
+  draft.columns.own(ByteSpan(columns.labels));
   draft.columns.pad();
   std::vector<std::uint64_t> sizes;
   sizes.reserve(columns.tensors.size());

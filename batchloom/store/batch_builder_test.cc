@@ -119,9 +119,10 @@ BuiltBatch build_from_arena(const Bytes& arena) {
 TEST(BatchBuilderParts, NeighboursInMemoryBecomeOne) {
   const Bytes arena(200, std::byte{1});
   const BuiltBatch built = build_from_arena(arena);
-  ASSERT_EQ(built.parts.size(), 4U);  // Front, header of the run, all tokens, what follows.
-  EXPECT_EQ(built.parts[2].data(), arena.data());
-  EXPECT_EQ(built.parts[2].size(), 200U);
+  // Front, the run's header, padding, all tokens, the small columns, index, footer.
+  ASSERT_EQ(built.parts.size(), 7U);
+  EXPECT_EQ(built.parts[3].data(), arena.data());
+  EXPECT_EQ(built.parts[3].size(), 200U);
 }
 
 TEST(BatchBuilderParts, StayValidWhenTheBatchIsMoved) {

@@ -33,13 +33,12 @@ void PartList::pad() {
 
 void PartList::append(PartList&& list) {
   for (Bytes& bytes : list.kept_) kept_.push_back(std::move(bytes));
-  for (const Part& part : list.parts_) {
-    if (part.borrowed != nullptr) {
-      borrow({part.borrowed, part.size});
-    } else {
-      own(ByteSpan(list.own_).subspan(part.place, part.size));
-    }
+  for (Part& part : list.parts_) {
+    if (part.borrowed == nullptr) part.place += own_.size();
   }
+  own_.insert(own_.end(), list.own_.begin(), list.own_.end());
+  parts_.insert(parts_.end(), list.parts_.begin(), list.parts_.end());
+  size_bytes_ += list.size_bytes_;
 }
 
 void PartList::finish(std::vector<ByteSpan>& parts, std::vector<Bytes>& owned) && {

@@ -25,7 +25,7 @@ class PartList {
   void own(Bytes&& bytes);
   /// Zeros up to where a column may begin, if the list began where one may.
   void pad();
-  /// Copies the small parts that `list` owns, keeps its buffers, and borrows what it borrows.
+  /// All parts of `list`, with what it owns.
   void append(PartList&& list);
 
   /// Adds the list's parts to `parts`, and to `owned` the buffers that they point to besides what
