@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/load_repair.h"
+
+#include <algorithm>
+#include <queue>
+#include <tuple>
+
+namespace batchloom::planning {
+namespace {
+
+/// Nothing is gained by ending less than 1 / this of the bound above it.
+constexpr std::uint64_t kCloseEnough = 1000;
+constexpr std::size_t kPartners = 12;
+
+class Repair {
+ public:
+  Repair(RankLoads& loads, std::uint64_t bound_ns) : loads_(loads), bound_ns_(bound_ns) {}
+
+  void smooth() {
+    std::vector<std::uint32_t> order(loads_.ranks());
+    for (std::uint32_t rank = 0; rank < order.size(); ++rank) order[rank] = rank;
+    std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
+      return std::make_tuple(loads_.end_ns(b), a) < std::make_tuple(loads_.end_ns(a), b);
+    });
+    const std::uint64_t enough = bound_ns_ + bound_ns_ / kCloseEnough;
+    for (std::size_t i = 0; i < order.size() / 2; ++i) {
+      const std::uint32_t from = order[i];
+      const std::uint32_t to = order[order.size() - 1 - i];
+      if (loads_.end_ns(from) <= enough) break;
+      exchange(from, to, (loads_.end_ns(from) - loads_.end_ns(to)) / 2);
+    }
+  }
+
+  void lower(std::uint32_t steps) {
+    fill_queues();
+    std::uint64_t target = next_target();
+    while (steps-- > 0 && !last_.empty()) {
+      const std::uint32_t from = top(last_);
+      const std::uint64_t end = loads_.end_ns(from);
+      if (end <= target) {
+        if (end <= bound_ns_ + bound_ns_ / kCloseEnough) return;
+        target = next_target();
+        continue;
+      }
+      if (!relieve(from, target)) return;
+    }
+  }
+
+ private:
+  using Entry = std::pair<std::uint64_t, std::uint32_t>;  // End and rank.
+  using LastQueue = std::priority_queue<Entry>;
+  using FirstQueue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+
+  bool exchange(std::uint32_t from, std::uint32_t to, std::uint64_t goal_ns) {
+    const auto found = loads_.find_exchange(from, to, goal_ns);
+    if (!found) return false;
+    loads_.apply(from, to, *found);
+    return true;
+  }
+
+  void fill_queues() {
+    for (std::uint32_t rank = 0; rank < loads_.ranks(); ++rank) push(rank);
+  }
+  void push(std::uint32_t rank) {
+    last_.emplace(loads_.end_ns(rank), rank);
+    first_.emplace(loads_.end_ns(rank), rank);
+  }
+  /// The rank of the first entry that still holds.
+  template <class Queue>
+  std::uint32_t top(Queue& queue) {
+    while (loads_.end_ns(queue.top().second) != queue.top().first) queue.pop();
+    return queue.top().second;
+  }
+
+  std::uint64_t next_target() {
+    const std::uint64_t end = loads_.end_ns(top(last_));
+    const std::uint64_t excess = end > bound_ns_ ? end - bound_ns_ : 0;
+    return end - std::min(excess, std::max(bound_ns_ / 2000, excess / (getenv("DIV")?atoi(getenv("DIV")):10)));
+  }
+
+  /// Whether the rank could be brought below the target, or at least nearer to it.
+  bool relieve(std::uint32_t from, std::uint64_t target_ns) {
+    std::vector<std::uint32_t> tried;
+    bool done = false;
+    for (std::size_t i = 0; i < kPartners && !done && !first_.empty(); ++i) {
+      const std::uint32_t to = top(first_);
+      first_.pop();
+      if (to == from || loads_.end_ns(to) >= target_ns) {
+        tried.push_back(to);
+        continue;
+      }
+      const std::uint64_t excess = loads_.end_ns(from) - target_ns;
+      const std::uint64_t room = target_ns - loads_.end_ns(to);
+      const auto found = loads_.find_exchange(from, to, excess + (room > excess ? (room - excess) / 2 : 0));
+      tried.push_back(to);
+      if (!found || found->to_end_ns > target_ns) continue;
+      loads_.apply(from, to, *found);
+      done = true;
+    }
+    for (const std::uint32_t rank : tried) push(rank);
+    if (!done) {
+      if (const auto trade = loads_.find_trade(from, target_ns)) {
+        loads_.apply(from, trade->to, trade->exchange);
+        push(trade->to);
+        done = true;
+      }
+    }
+    if (!done) done = chain(from, target_ns);
+    if (done) push(from);
+    return done;
+  }
+
+  /// Moves a sample to a rank that thereby ends too late, and trades there.
+  bool chain(std::uint32_t from, std::uint64_t target_ns) {
+    constexpr std::uint32_t kProbes = 48;
+    const std::uint32_t ranks = loads_.ranks();
+    for (std::uint32_t item = loads_.first_item(from); item != RankLoads::kNone;
+         item = loads_.next_item(item)) {
+      for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
+        const auto to = static_cast<std::uint32_t>(
+            (from + 1 + std::uint64_t{probe} * ranks / kProbes) % ranks);
+        if (to == from || loads_.end_ns(to) > target_ns) continue;
+        if (loads_.first_item(to) == RankLoads::kNone) continue;
+        const auto move = loads_.evaluate(from, to, item, RankLoads::kNone);
+        if (move.from_end_ns > target_ns || move.to_end_ns > target_ns + target_ns / 64) continue;
+        const RankLoads::Exchange back{item, RankLoads::kNone, loads_.end_ns(to), loads_.end_ns(from)};
+        loads_.apply(from, to, move);
+        std::optional<RankLoads::Trade> trade;
+        if (move.to_end_ns > target_ns) {
+          trade = loads_.find_trade(to, target_ns);
+          if (!trade) {
+            loads_.apply(to, from, back);
+            continue;
+          }
+          loads_.apply(to, trade->to, trade->exchange);
+          push(trade->to);
+        }
+        push(to);
+        return true;
+      }
+    }
+    return false;
+  }
+
+  RankLoads& loads_;
+  const std::uint64_t bound_ns_;
+  LastQueue last_;
+  FirstQueue first_;
+};
+
+}  // namespace
+
+void repair_loads(RankLoads& loads, std::uint64_t bound_ns, const RepairEffort& effort) {
+  Repair repair(loads, bound_ns);
+  for (std::uint32_t round = 0; round < effort.rounds; ++round) {
+    if (loads.makespan_ns() <= bound_ns + bound_ns / kCloseEnough) return;
+    repair.smooth();
+  }
+  repair.lower(effort.steps);
+}
+
+}  // namespace batchloom::planning

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/plan_draft.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "batchloom/model/plan_digest.h"
+
+namespace batchloom::planning {
+namespace {
+
+using model::HdpRank;
+using model::Piece;
+using model::StepPlan;
+
+class PlanMaker {
+ public:
+  PlanMaker(StepPlan& plan, PlanDraft& draft) : plan_(plan), draft_(draft) {}
+
+  void make() {
+    order_tasks();
+    add_tasks();
+    deal_micro_batches();
+    add_pieces();
+    for (std::uint32_t task = 0; task < plan_.tasks.size(); ++task) {
+      plan_.events.push_back({model::TaskIndex(task), model::Phase::kForward});
+      plan_.events.push_back({model::TaskIndex(task), model::Phase::kBackward});
+    }
+  }
+
+ private:
+  void order_tasks() {
+    std::ranges::sort(draft_.tasks, {}, [this](const TaskDraft& task) {
+      return std::make_tuple(task.start_ns, ~task.time_ns,
+                             draft_.samples[task.samples.begin].value);
+    });
+  }
+
+  void add_tasks() {
+    plan_.tasks.reserve(draft_.tasks.size());
+    plan_.members.reserve(draft_.members.size());
+    plan_.events.reserve(2 * draft_.tasks.size());
+    for (const TaskDraft& task : draft_.tasks) {
+      const auto begin = static_cast<std::uint32_t>(plan_.members.size());
+      const auto first = draft_.members.begin() + task.members.begin;
+      plan_.members.insert(plan_.members.end(), first, first + task.members.size());
+      plan_.tasks.push_back({.members = {begin, begin + task.members.size()},
+                             .offload = task.offload,
+                             .cost_ns = task.time_ns});
+    }
+  }
+
+  /// Each rank's, in the order of the tasks; their pieces come later.
+  void deal_micro_batches() {
+    std::vector<std::uint32_t> next(plan_.ranks.size() + 1, 0);
+    for (const HdpRank rank : plan_.members) ++next[rank.value + 1];
+    for (std::size_t rank = 0; rank < plan_.ranks.size(); ++rank) {
+      next[rank + 1] += next[rank];
+      plan_.ranks[rank] = {next[rank], next[rank + 1]};
+    }
+    plan_.micro_batches.resize(plan_.members.size());
+    place_in_ring_.resize(plan_.members.size());
+    for (std::uint32_t task = 0; task < plan_.tasks.size(); ++task) {
+      const auto members = plan_.members_of(plan_.tasks[task]);
+      for (std::uint32_t i = 0; i < members.size(); ++i) {
+        const std::uint32_t place = next[members[i].value]++;
+        plan_.micro_batches[place].task = model::TaskIndex(task);
+        place_in_ring_[place] = i;
+      }
+    }
+  }
+
+  void add_pieces() {
+    plan_.pieces.reserve(draft_.samples.size() + 2 * plan_.members.size());
+    for (std::size_t i = 0; i < plan_.micro_batches.size(); ++i) {
+      model::MicroBatch& micro_batch = plan_.micro_batches[i];
+      const TaskDraft& task = draft_.tasks[micro_batch.task.value];
+      const auto begin = static_cast<std::uint32_t>(plan_.pieces.size());
+      if (task.members.size() > 1) {
+        add_chunks(draft_.samples[task.samples.begin], place_in_ring_[i], task.members.size());
+      } else {
+        for (std::uint32_t place = task.samples.begin; place < task.samples.end; ++place) {
+          const model::SampleIndex sample = draft_.samples[place];
+          plan_.pieces.push_back({sample, 0, plan_.samples[sample.value].tokens});
+        }
+      }
+      micro_batch.pieces = {begin, static_cast<std::uint32_t>(plan_.pieces.size())};
+    }
+  }
+
+  /// The first `tokens % 2d` chunks are one token longer. Empty ones are left out.
+  void add_chunks(model::SampleIndex sample, std::uint32_t place, std::uint32_t degree) {
+    const std::uint32_t tokens = plan_.samples[sample.value].tokens;
+    const std::uint32_t size = tokens / (2 * degree);
+    const std::uint32_t longer = tokens % (2 * degree);
+    for (const std::uint32_t chunk : {place, 2 * degree - 1 - place}) {
+      const std::uint32_t begin = chunk * size + std::min(chunk, longer);
+      const std::uint32_t end = begin + size + (chunk < longer ? 1 : 0);
+      if (begin == end) continue;
+      // Neighbours are one piece.
+      if (chunk == degree && place == degree - 1 && !plan_.pieces.empty() &&
+          plan_.pieces.back().sample == sample && plan_.pieces.back().hi == begin) {
+        plan_.pieces.back().hi = end;
+        continue;
+      }
+      plan_.pieces.push_back({sample, begin, end});
+    }
+  }
+
+  StepPlan& plan_;
+  PlanDraft& draft_;
+  std::vector<std::uint32_t> place_in_ring_;  // By micro-batch.
+};
+
+}  // namespace
+
+StepPlan make_plan(model::Topology topology, std::string strategy,
+                   std::vector<model::PlanSample> samples, PlanDraft draft) {
+  StepPlan plan;
+  plan.topology = std::move(topology);
+  plan.strategy = std::move(strategy);
+  plan.samples = std::move(samples);
+  plan.ranks.resize(plan.topology.hdp_size());
+  PlanMaker(plan, draft).make();
+  for (const model::PlanSample& sample : plan.samples) {
+    plan.global_valid_labels += sample.valid_labels;
+  }
+  plan.lower_bound_ns = draft.lower_bound_ns;
+  plan.bound_term = draft.bound_term;
+  plan.makespan_ns = draft.makespan_ns;
+  plan.digest = model::plan_digest(plan);
+  return plan;
+}
+
+}  // namespace batchloom::planning
