@@ -4,13 +4,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace batchloom::planning {
 namespace {
 
 constexpr std::uint64_t kPsPerNs = 1000;
+constexpr std::uint64_t kBetweenMaxPs = std::numeric_limits<std::int64_t>::max();
 __extension__ using Wide = unsigned __int128;
+
+std::uint64_t to_ns(Wide time_ps) {
+  constexpr Wide kMost = std::numeric_limits<std::uint64_t>::max();
+  return static_cast<std::uint64_t>(std::min(time_ps / kPsPerNs, kMost));
+}
+
+/// Whether from `before` to `after` neither tokens nor time go back, and every n x r(n) fits.
+Status check_neighbours(const CostPoint& before, const CostPoint& after) {
+  if (before.tokens >= after.tokens || before.time_ps > after.time_ps) {
+    return Status::invalid(fmt::format(
+        "a cost curve goes from {} tokens in {} ps to {} tokens in {} ps; tokens must ascend, and "
+        "more of them take no less time",
+        before.tokens, before.time_ps, after.tokens, after.time_ps));
+  }
+  const std::uint64_t rate_ps =
+      std::max(before.time_ps / before.tokens, after.time_ps / after.tokens);
+  if (Wide{rate_ps} * after.tokens <= kBetweenMaxPs) return Status::ok();
+  return Status::invalid(fmt::format(
+      "a cost curve goes from {} tokens in {} ps to {} tokens in {} ps, too far to count between "
+      "them in 64 bits; add a point or use shorter times",
+      before.tokens, before.time_ps, after.tokens, after.time_ps));
+}
 
 }  // namespace
 
@@ -18,12 +42,7 @@ Result<CostCurve> CostCurve::create(std::vector<CostPoint> points, Growth growth
   if (points.empty()) return Status::invalid("a cost curve without points");
   if (points[0].tokens == 0) return Status::invalid("a cost curve with a point at 0 tokens");
   for (std::size_t i = 1; i < points.size(); ++i) {
-    const bool ascends = points[i - 1].tokens < points[i].tokens;
-    if (ascends && points[i - 1].time_ps <= points[i].time_ps) continue;
-    return Status::invalid(fmt::format(
-        "a cost curve goes from {} tokens in {} ps to {} tokens in {} ps; tokens must ascend, and "
-        "more of them take no less time",
-        points[i - 1].tokens, points[i - 1].time_ps, points[i].tokens, points[i].time_ps));
+    BL_RETURN_IF_ERROR(check_neighbours(points[i - 1], points[i]));
   }
   CostCurve curve;
   curve.growth_ = growth;
@@ -41,14 +60,17 @@ std::uint64_t CostCurve::time_ns(std::uint64_t tokens) const {
   if (tokens >= last.tokens) {
     Wide time_ps = Wide{last.time_ps} * tokens / last.tokens;
     if (growth_ == Growth::kQuadratic) time_ps = time_ps * tokens / last.tokens;
-    return static_cast<std::uint64_t>(time_ps / kPsPerNs);
+    return to_ns(time_ps);
   }
-  const auto after = std::ranges::upper_bound(points_, tokens, {}, &CostPoint::tokens);
-  const auto i = static_cast<std::size_t>(after - points_.begin());
-  const auto span = static_cast<std::int64_t>(points_[i].tokens - points_[i - 1].tokens);
-  const auto into = static_cast<std::int64_t>(tokens) - points_[i - 1].tokens;
+  const auto next = std::ranges::upper_bound(points_, tokens, {}, &CostPoint::tokens);
+  const auto i = static_cast<std::size_t>(next - points_.begin());
+  const CostPoint& before = points_[i - 1];
+  const CostPoint& after = points_[i];
+  const auto span = static_cast<std::int64_t>(after.tokens - before.tokens);
+  const auto into = static_cast<std::int64_t>(tokens) - before.tokens;
   const std::int64_t rate_ps = rates_ps_[i - 1] + (rates_ps_[i] - rates_ps_[i - 1]) * into / span;
-  return tokens * static_cast<std::uint64_t>(rate_ps) / kPsPerNs;
+  const std::uint64_t time_ps = tokens * static_cast<std::uint64_t>(rate_ps);
+  return std::clamp(time_ps, before.time_ps, after.time_ps) / kPsPerNs;
 }
 
 }  // namespace batchloom::planning

@@ -21,9 +21,11 @@ struct CostPoint {
 /// is the same everywhere:
 ///
 ///   below the first point   the first point's time: a kernel does not get faster than it starts
+///   at a point              its time
 ///   between two points      n x r(n), r being the time per token, in whole picoseconds,
 ///                           interpolated linearly in n (of the time itself, that would be up to
-///                           11 % off)
+///                           11 % off); not outside of the two points' times, which r alone would
+///                           leave where time hardly grows
 ///   above the last point    by its growth: time per token, or per token squared, stays
 ///
 /// Truncated to nanoseconds. Immutable.
@@ -35,10 +37,13 @@ class CostCurve {
   /// The default takes no time.
   CostCurve() = default;
 
-  /// `invalid`: no points, or points whose tokens do not ascend from 1 or whose time falls.
+  /// `invalid`: no points, points whose tokens do not ascend from 1 or whose time falls, or
+  /// neighbours so far apart that 64 bits do not hold what lies between them.
   static Result<CostCurve> create(std::vector<CostPoint> points, Growth growth);
 
-  /// Never falls with `tokens`, if the points' times do not fall. 0 for no tokens.
+  /// Does not fall as `tokens` grow, but for the rounding of r: by 2 ps per token at most, and from
+  /// no point to the next. 0 for no tokens. Precondition: `tokens` below 2^32. A time that 64 bits
+  /// do not hold becomes the longest that they do.
   std::uint64_t time_ns(std::uint64_t tokens) const;
 
   std::span<const CostPoint> points() const { return points_; }
