@@ -92,11 +92,13 @@ TEST(BuiltinCosts, H200FollowsTheDefinitionBesideThePoints) {
 
 TEST(BuiltinCosts, Fig6HasThePublishedForwardTimesAndWhatFollows) {
   const CostModel m = model("bytescale-fig6");
-  EXPECT_EQ(m.attention_forward.time_ns(4096), 800'000u);
-  EXPECT_EQ(m.attention_forward.time_ns(16384), 4'800'000u);
-  EXPECT_EQ(m.attention_forward.time_ns(131072), 175'500'000u);
-  EXPECT_EQ(m.linear_forward.time_ns(8192), 1'800'000u);
-  EXPECT_EQ(m.linear_forward.time_ns(32768), 7'500'000u);
+  const std::uint64_t attention_us[] = {800, 1'800, 4'800, 14'100, 48'200, 175'500};
+  const std::uint64_t linear_us[] = {900, 1'800, 3'600, 7'500, 15'100, 28'200};
+  for (std::size_t i = 0; i < 6; ++i) {
+    const std::uint64_t tokens = 4096ULL << i;
+    EXPECT_EQ(m.attention_forward.time_ns(tokens), attention_us[i] * 1'000);
+    EXPECT_EQ(m.linear_forward.time_ns(tokens), linear_us[i] * 1'000);
+  }
   EXPECT_EQ(m.attention.time_ns(65536), 168'700'000u) << "2 + 5 products";
   EXPECT_EQ(m.linear.time_ns(65536), 45'300'000u) << "1 + 2 products";
   EXPECT_EQ(m.attention_forward.time_ns(262144), 4u * 175'500'000u);

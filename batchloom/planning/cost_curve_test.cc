@@ -57,15 +57,15 @@ TEST(CostCurve, WhatItRefusesAndSays) {
       {{{2, 5}, {2, 6}}, "from 2 tokens in 5 ps to 2 tokens in 6 ps; tokens must ascend"},
       {{{1, 5}, {3, 6}, {2, 7}}, "from 3 tokens in 6 ps to 2 tokens in 7 ps"},
       {{{1, 5}, {2, 4}}, "more of them take no less time"},
-      {{{1, 1ULL << 40}, {1U << 31, 1ULL << 40}}, "too far to count between them in 64 bits"},
+      {{{1, 1ULL << 40}, {1U << 23, 1ULL << 40}}, "too far to count between them in 64 bits"},
   };
   for (const auto& [points, message] : cases) {
     const Status status = CostCurve::create(points, Growth::kLinear).status();
     ASSERT_TRUE(status.is(ErrorKind::kInvalid)) << message;
     EXPECT_NE(status.message().find(message), std::string::npos) << status.to_string();
   }
-  EXPECT_TRUE(CostCurve::create({{1, 1ULL << 40}, {1U << 22, 1ULL << 40}}, Growth::kLinear).is_ok())
-      << "as far apart as 63 bits allow";
+  const CostCurve farthest = curve({{1, 1ULL << 40}, {(1U << 23) - 1, 1ULL << 40}});
+  EXPECT_EQ(farthest.time_ns(1U << 22), (1ULL << 40) / 1000) << "2^62 is what n x r(n) gives";
 }
 
 TEST(CostCurve, TheDefaultTakesNoTime) {
