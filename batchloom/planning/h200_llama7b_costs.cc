@@ -20,7 +20,7 @@ constexpr CostPoint kH200Attention[] = {
     {131'072, 907'049'606'323},
 };
 
-/// cuDNN.
+/// cuDNN, forward.
 constexpr CostPoint kH200AttentionForward[] = {
     {512, 33'472'002},
     {1'024, 51'711'999},
