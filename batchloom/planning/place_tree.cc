@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace batchloom::planning {
@@ -55,10 +56,6 @@ Result<PlaceTree> PlaceTree::create(Options options) {
   return PlaceTree(std::move(options));
 }
 
-PlaceTree::PlaceTree(Options options) : options_(std::move(options)) {
-  for (const Axis axis : options_.broadcast) broadcast_[index_of(axis)] = true;
-}
-
 TensorNeeds PlaceTree::needs(Rank rank) const {
   const std::uint32_t stage = topology().coordinates(rank)[Axis::kPp];
   const bool last = stage + 1 == topology().extent(Axis::kPp);
@@ -69,13 +66,6 @@ TensorNeeds PlaceTree::needs(Rank rank) const {
   return needs;
 }
 
-bool PlaceTree::is_fed(const Coordinates& place) const {
-  for (std::size_t axis = 0; axis < model::kAxisCount; ++axis) {
-    if (broadcast_[axis] && place.by_axis[axis] != 0) return true;
-  }
-  return false;
-}
-
 Rank PlaceTree::feeder(Rank rank) const {
   Coordinates place = topology().coordinates(rank);
   for (const Axis axis : options_.broadcast) place[axis] = 0;
@@ -83,9 +73,9 @@ Rank PlaceTree::feeder(Rank rank) const {
 }
 
 TensorNeeds PlaceTree::fetches(Rank rank) const {
-  TensorNeeds fetched;
-  for (const Rank fed : fed_by(rank)) fetched |= needs(fed);
-  return fetched;
+  if (feeder(rank) != rank) return {};
+  const bool feeds_all_stages = std::ranges::count(options_.broadcast, Axis::kPp) > 0;
+  return feeds_all_stages ? kAll : needs(rank);
 }
 
 std::vector<Rank> PlaceTree::slice(HdpRank slice) const {
@@ -109,7 +99,6 @@ std::vector<Rank> PlaceTree::fetchers(HdpRank slice) const {
 }
 
 std::vector<Rank> PlaceTree::fed_by(Rank rank) const {
-  if (is_fed(topology().coordinates(rank))) return {};
   std::vector<Rank> ranks = slice(topology().hdp_rank(rank));
   std::erase_if(ranks, [&](Rank other) { return feeder(other) != rank; });
   return ranks;

@@ -15,8 +15,8 @@
 //     layer, so what they must have in common is the number of micro-batches.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "batchloom/base/status.h"
@@ -97,12 +97,9 @@ class PlaceTree {
   std::vector<model::Rank> expert_group(model::Rank rank) const;
 
  private:
-  explicit PlaceTree(Options options);
-
-  bool is_fed(const model::Coordinates& place) const;
+  explicit PlaceTree(Options options) : options_(std::move(options)) {}
 
   Options options_;
-  std::array<bool, model::kAxisCount> broadcast_{};  ///< By axis.
 };
 
 }  // namespace batchloom::planning
