@@ -11,7 +11,7 @@
 namespace batchloom::planning {
 namespace {
 
-CostModel model(std::string_view name) {
+CostModel known_model(std::string_view name) {
   return builtin_cost_model(name).value();
 }
 
@@ -43,7 +43,7 @@ TEST(BuiltinCosts, AnUnknownNameListsTheKnown) {
 
 TEST(BuiltinCosts, EachNameHasAModelOfThatName) {
   for (const std::string_view name : builtin_cost_model_names()) {
-    const CostModel m = model(name);
+    const CostModel m = known_model(name);
     EXPECT_EQ(m.name, name);
     EXPECT_EQ(m.version, 1u);
     EXPECT_EQ(m.layers, 32u);
@@ -59,7 +59,7 @@ TEST(BuiltinCosts, EachNameHasAModelOfThatName) {
 }
 
 TEST(BuiltinCosts, H200HasTheMeasuredTimes) {
-  const CostModel m = model("h200-llama7b");
+  const CostModel m = known_model("h200-llama7b");
   expect_time(m.attention, 512, (0.03347200155258179 + 0.16467200219631195) * 1e6);
   expect_time(m.attention, 8192, (0.9093760251998901 + 2.6782400608062744) * 1e6);
   expect_time(m.attention, 131072, (251.98118591308594 + 655.0684204101562) * 1e6);
@@ -73,7 +73,7 @@ TEST(BuiltinCosts, H200HasTheMeasuredTimes) {
 }
 
 TEST(BuiltinCosts, H200FollowsTheDefinitionBesideThePoints) {
-  const CostModel m = model("h200-llama7b");
+  const CostModel m = known_model("h200-llama7b");
   const MeasuredMs attention_4k{4096, 0.3150080144405365 + 0.9335039854049683};
   const MeasuredMs attention_8k{8192, 0.9093760251998901 + 2.6782400608062744};
   const MeasuredMs linear_1k{1024, 2.448575973510742};
@@ -91,7 +91,7 @@ TEST(BuiltinCosts, H200FollowsTheDefinitionBesideThePoints) {
 }
 
 TEST(BuiltinCosts, Fig6HasThePublishedForwardTimesAndWhatFollows) {
-  const CostModel m = model("bytescale-fig6");
+  const CostModel m = known_model("bytescale-fig6");
   const std::uint64_t attention_us[] = {800, 1'800, 4'800, 14'100, 48'200, 175'500};
   const std::uint64_t linear_us[] = {900, 1'800, 3'600, 7'500, 15'100, 28'200};
   for (std::size_t i = 0; i < 6; ++i) {
@@ -108,7 +108,7 @@ TEST(BuiltinCosts, Fig6HasThePublishedForwardTimesAndWhatFollows) {
 /// Where a curve only hardly ever falls (cost_curve.h), these never do.
 TEST(BuiltinCosts, NeverFall) {
   for (const std::string_view name : builtin_cost_model_names()) {
-    const CostModel m = model(name);
+    const CostModel m = known_model(name);
     for (const CostCurve* curve :
          {&m.attention, &m.attention_forward, &m.linear, &m.linear_forward}) {
       std::uint64_t before = 0;

@@ -17,7 +17,8 @@ using model::Rank;
 
 constexpr TensorNeeds kFirstStage{.tokens = true, .positions = true};
 constexpr TensorNeeds kLastStage{.labels = true, .loss_mask = true};
-constexpr TensorNeeds kAll{.tokens = true, .positions = true, .labels = true, .loss_mask = true};
+constexpr TensorNeeds kAllTensors{
+    .tokens = true, .positions = true, .labels = true, .loss_mask = true};
 
 std::size_t index_of(Axis axis) {
   return static_cast<std::size_t>(axis);
@@ -59,7 +60,7 @@ Result<PlaceTree> PlaceTree::create(Options options) {
 TensorNeeds PlaceTree::needs(Rank rank) const {
   const std::uint32_t stage = topology().coordinates(rank)[Axis::kPp];
   const bool last = stage + 1 == topology().extent(Axis::kPp);
-  if (last && options_.mtp) return kAll;
+  if (last && options_.mtp) return kAllTensors;
   TensorNeeds needs;
   if (stage == 0) needs |= kFirstStage;
   if (last) needs |= kLastStage;
@@ -75,7 +76,7 @@ Rank PlaceTree::feeder(Rank rank) const {
 TensorNeeds PlaceTree::fetches(Rank rank) const {
   if (feeder(rank) != rank) return {};
   const bool feeds_all_stages = std::ranges::count(options_.broadcast, Axis::kPp) > 0;
-  return feeds_all_stages ? kAll : needs(rank);
+  return feeds_all_stages ? kAllTensors : needs(rank);
 }
 
 std::vector<Rank> PlaceTree::slice(HdpRank slice) const {
