@@ -73,6 +73,7 @@ TEST(Timings, WhatIsRefusedIsNamedByLineAndColumn) {
       {kHead + "linear,1,1.-5,1\n", "column forward_ms: '1.-5' " + no_time},
       {kHead + "linear,1,nan,1\n", "column forward_ms: 'nan' " + no_time},
       {kHead + "linear,1,10000001,1\n", "column forward_ms: '10000001' " + no_time},
+      {kHead + "linear,1,18446744074,1\n", "column forward_ms: '18446744074' " + no_time},
       {kHead + "linear,1,10000000.1,1\n", "column forward_ms: '10000000.1' " + no_time},
       {kHead + "linear,1,0.0,1\n", "column forward_ms: '0.0' is no time; forward takes some"},
       {kHead + "linear,1,1,1\nlinear,1,1,x\n", "line 3, column backward_ms: 'x' " + no_time},
