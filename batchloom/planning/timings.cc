@@ -60,9 +60,10 @@ std::optional<std::uint64_t> parse_ms(std::string_view text) {
 }
 
 std::optional<TimedPart> part_called(std::string_view name) {
-  const auto found = std::ranges::find(kTimedParts, name, [](TimedPart p) { return to_string(p); });
-  if (found == kTimedParts.end()) return std::nullopt;
-  return *found;
+  for (const TimedPart part : kTimedParts) {
+    if (to_string(part) == name) return part;
+  }
+  return std::nullopt;
 }
 
 Result<Fields> split_row(std::string_view row, std::uint32_t line) {
