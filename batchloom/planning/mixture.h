@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which samples a step contains: the parts of records that all sources give, in one order that
+// follows from configuration, data, weights and their updates alone. Nothing here knows of ranks,
+// capacity or strategies.
+//
+// A source's *quota* is the sum, over all that was drawn since it takes part, of its share of the
+// weights at that time. Its *credit* is its quota less what was drawn from it; all credits add up
+// to 0. M is the largest part: max_sample_tokens, or 1 where steps count samples. The rule:
+//
+//   1. A source's level is 0 for a credit of 0 to M, 1 above M to 2M, and so on; below 0 it may not
+//      be drawn. It falls due when its credit, if nothing is drawn from it, exceeds its level x M
+//      plus its next part. Of the highest level, what falls due first is drawn (ties: lower id).
+//   2. Nobody is drawn more than one of its own parts ahead: it starts at 0 or above.
+//   3. Nobody falls more than M behind while weights go as foreseen. Think of a fluid mixture in
+//      which each source flows at its share; its next part starts there at credit 0 and is due when
+//      it is done. Say j is due at D and still waits at T > D. Let k be the last part drawn with a
+//      later date than D (or nothing, at the start), from place t on. What was drawn after k, and
+//      j's part, is due by D and had not started at t, or it would have been drawn instead of k. So
+//      all of that flows within [t, D]: (T - t - |k|) + |j| <= D - t, and at T the credit of j is at
+//      most |j| + (T - D) <= |k| <= M. Places are whole, so dates rounded down do as well.
+//   4. After one change that was not foreseen, 2M: credits are then at most M, so at level 1 all
+//      start as in 3, with M in place of 0. After any number of changes, the average of the j largest
+//      credits grows by at most M/j + M/(j+1) beyond that of the j + 1 largest, which makes less
+//      than 2 M H(n) for n sources. Without foresight ln(n) cannot be avoided: whoever sets the
+//      weight of each source to 0 once it has been drawn, leaves one with 1/n + ... + 1/2.
+//
+// 1 to 3 are the earliest deadline among the eligible of R. Tijdeman, "The chairman assignment
+// problem" (Discrete Math. 32, 1980), for parts of unequal length the rule and bounds of WF2Q (Bennett
+// and Zhang, INFOCOM 1996); 4 is the argument of cup games (Dietz and Sleator, STOC 1987).
+//
+// Foreseen is what schedules say, where steps count samples. Where they count tokens, nobody knows
+// when a step will be full: a change of weights comes up to M earlier than foreseen. Not foreseen
+// are live updates (the steps before one must not depend on when it was asked for), and that a source
+// ceases to take part. A source whose weight is 0 is not drawn. What it is owed or
+// has drawn ahead by then is forgotten: those of the others that are off the other way are brought
+// nearer to 0 in proportion, nobody is moved away from it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "batchloom/base/status.h"
+#include "batchloom/model/ids.h"
+#include "batchloom/planning/mixture_config.h"
+#include "batchloom/planning/mixture_state.h"
+#include "batchloom/planning/record_lengths.h"
+#include "batchloom/planning/share_outlook.h"
+#include "batchloom/planning/weights_log.h"
+
+namespace batchloom::planning {
+
+/// A stretch of a record as a training example.
+struct Part {
+  model::SampleId id;
+  std::uint32_t tokens = 0;          ///< At least 1, at most max_sample_tokens.
+  std::uint64_t first_position = 0;  ///< In the record, of the part's token 0.
+
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
+/// A part, and the step that it belongs to.
+struct Draw {
+  model::Step step;
+  Part part;
+
+  friend bool operator==(const Draw&, const Draw&) = default;
+};
+
+/// All parts of a step, in the order in which they were drawn.
+struct MixtureStep {
+  model::Step step;
+  std::vector<Part> parts;  ///< Not empty.
+  std::uint64_t tokens = 0;
+  bool last = false;  ///< The stream ended while it was being filled: it may be a short one.
+
+  friend bool operator==(const MixtureStep&, const MixtureStep&) = default;
+};
+
+/// Draws. A call takes O(sources) per part, and asks RecordLengths once per part. After an error
+/// nothing has changed, and the call may be repeated. One thread at a time.
+class Mixture {
+ public:
+  /// From the beginning. `lengths` must outlive the result. `invalid`: as check_config(); a step in
+  /// which nothing weighs anything.
+  static Result<std::unique_ptr<Mixture>> create(MixtureConfig config, RecordLengths& lengths);
+
+  /// Where `state` ends, exactly as the mixture that it was taken from goes on. Its configuration
+  /// may differ in its weights and policies. `invalid`: as create(), and a state that cannot be of
+  /// this configuration: other sources, unit or max_sample_tokens, a record that does not exist.
+  static Result<std::unique_ptr<Mixture>> resume(MixtureConfig config, MixtureState state,
+                                                 RecordLengths& lengths);
+
+  Mixture(const Mixture&) = delete;
+  Mixture& operator=(const Mixture&) = delete;
+
+  /// The rest of the step at which the state is (all of it, unless draw() was called), or nothing
+  /// when the stream has ended: a source with Exhausted::kStop has no more, or all were dropped.
+  ///
+  /// A step that counts samples has units_per_step of them. One that counts tokens takes parts
+  /// until the next one does not fit. While weights stay, that one is the first of the next step.
+  ///
+  /// `exhausted`: it is the turn of a source with Exhausted::kError that has no more, or only
+  /// sources that weigh 0 are left. `invalid`: a source whose records are all of 0 tokens, or a
+  /// record shorter than what was drawn from it. Others: those of RecordLengths.
+  Result<std::optional<MixtureStep>> next_step();
+
+  /// The next part alone. As next_step().
+  Result<std::optional<Draw>> draw();
+
+  /// From `from_step` on, these sources have these weights instead of their schedules'; others keep
+  /// theirs. What is drawn before `from_step` does not change. `invalid`: a step of which parts
+  /// are drawn already; a source that does not exist or is named twice; a weight above kMaxWeight;
+  /// a step in which nothing would weigh anything. `exhausted`: kMaxLogEntries wait already.
+  Status set_weights(model::Step from_step, std::span<const SourceWeight> weights);
+
+  const MixtureConfig& config() const { return config_; }
+  /// Valid until the next call that changes something.
+  const MixtureState& state() const { return state_; }
+
+ private:
+  /// A source's next part, where it is known.
+  struct NextPart {
+    bool known = false;
+    bool exhausted = false;  ///< There is none; it stands for one of the largest size.
+    Part part;
+    std::uint64_t record_tokens = 0;
+    WideInt due = kNever;  ///< At level 0.
+  };
+
+  Mixture(MixtureConfig config, MixtureState state, RecordLengths& lengths);
+
+  WeightsInForce weights() const { return {config_.sources, state_.sources}; }
+  Result<std::optional<std::size_t>> choose();
+  Status reckon_shares();
+  Status check_nothing_is_left() const;
+  bool forget_credits_of_others();
+  Status look_up(std::size_t source);
+  Result<bool> begin_pass(std::size_t source);
+  std::optional<std::size_t> first_due();
+  WideInt due_at(std::size_t source, std::int64_t level);
+  std::int64_t level_of(std::int64_t credit) const;
+  std::int64_t credit_of(std::uint64_t units) const;
+  std::uint64_t units_of(const NextPart& next) const;
+  bool fits(std::size_t source) const;
+  Part take(std::size_t source);
+  void finish_step();
+  void restore(const MixtureState& saved);
+
+  const MixtureConfig config_;
+  RecordLengths& lengths_;
+  MixtureState state_;
+  const std::int64_t part_credit_;  ///< M.
+
+  // What follows from the state, the configuration and the lengths.
+  ShareOutlook outlook_;
+  std::vector<NextPart> next_;        ///< By source.
+  std::vector<std::size_t> unknown_;  ///< Take part; their next part is not known.
+  bool reckoned_ = false;             ///< Shares are those of state_.step.
+  bool weights_changed_ = true;       ///< By more than schedules.
+};
+
+}  // namespace batchloom::planning
