@@ -271,7 +271,7 @@ Status Mixture::look_up(std::size_t source) {
   return Status::ok();
 }
 
-/// Called where a pass has ended. Begins another one and says so, or settles how it goes on without.
+/// A pass has ended. Begins another one and says so, or settles how it goes on without.
 Result<bool> Mixture::begin_pass(std::size_t source) {
   const MixtureSource& config = config_.sources[source];
   SourceState& row = state_.sources[source];

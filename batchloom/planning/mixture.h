@@ -3,37 +3,39 @@
 // follows from configuration, data, weights and their updates alone. Nothing here knows of ranks,
 // capacity or strategies.
 //
-// A source's *quota* is the sum, over all that was drawn since it takes part, of its share of the
-// weights at that time. Its *credit* is its quota less what was drawn from it; all credits add up
+// A source's *quota* is the sum, over all that was drawn while it took part, of its share of the
+// weights at that time; its *credit* is its quota less what was drawn from it. All credits add up
 // to 0. M is the largest part: max_sample_tokens, or 1 where steps count samples. The rule:
 //
-//   1. A source's level is 0 for a credit of 0 to M, 1 above M to 2M, and so on; below 0 it may not
-//      be drawn. It falls due when its credit, if nothing is drawn from it, exceeds its level x M
-//      plus its next part. Of the highest level, what falls due first is drawn (ties: lower id).
-//   2. Nobody is drawn more than one of its own parts ahead: it starts at 0 or above.
-//   3. Nobody falls more than M behind while weights go as foreseen. Think of a fluid mixture in
-//      which each source flows at its share; its next part starts there at credit 0 and is due when
-//      it is done. Say j is due at D and still waits at T > D. Let k be the last part drawn with a
-//      later date than D (or nothing, at the start), from place t on. What was drawn after k, and
-//      j's part, is due by D and had not started at t, or it would have been drawn instead of k. So
-//      all of that flows within [t, D]: (T - t - |k|) + |j| <= D - t, and at T the credit of j is at
-//      most |j| + (T - D) <= |k| <= M. Places are whole, so dates rounded down do as well.
-//   4. After one change that was not foreseen, 2M: credits are then at most M, so at level 1 all
-//      start as in 3, with M in place of 0. After any number of changes, the average of the j largest
-//      credits grows by at most M/j + M/(j+1) beyond that of the j + 1 largest, which makes less
-//      than 2 M H(n) for n sources. Without foresight ln(n) cannot be avoided: whoever sets the
-//      weight of each source to 0 once it has been drawn, leaves one with 1/n + ... + 1/2.
+//   A source's level is 0 for a credit of 0 to M, 1 above M to 2M, and so on; below 0 it may not be
+//   drawn. It falls due when its credit, if nothing is drawn from it, exceeds its level x M plus
+//   its next part. Of the highest level, what falls due first is drawn (ties: the lower id).
 //
-// 1 to 3 are the earliest deadline among the eligible of R. Tijdeman, "The chairman assignment
-// problem" (Discrete Math. 32, 1980), for parts of unequal length the rule and bounds of WF2Q (Bennett
-// and Zhang, INFOCOM 1996); 4 is the argument of cup games (Dietz and Sleator, STOC 1987).
+// 1. Nobody is drawn more than one of its own parts ahead, since it has a credit of 0 or more.
+// 2. Nobody falls more than M behind while weights go as foreseen. In a fluid mixture, where each
+//    source flows at its share, its next part starts at credit 0 and is due when it has flowed. Say
+//    j is due at D and still waits at T > D. Let k be the last part drawn that is due later than D,
+//    at t (or nothing, at the start). What was drawn after k, and j, is due by D and had not
+//    started at t, or it would have been drawn before k. So all of it flows within [t, D]: (T - t -
+//    |k|) + |j| <= D - t, and the credit of j at T is at most |j| + (T - D) <= |k| <= M. Lengths
+//    are whole numbers, so this holds for dates rounded down, too.
+// 3. After one change that was not foreseen, nobody falls more than 2M behind: credits are at most
+//    M then, so 2 holds from there on for level 1 with M in place of 0. After any number of
+//    changes, the mean of the j largest credits is at most M/j + M/(j + 1) above that of the j + 1
+//    largest: less than 2 M H(n) with n sources. Nobody without foresight can avoid ln(n): make
+//    each source light once it is drawn, and the last one has waited for 1/n + 1/(n - 1) + ... +
+//    1/2.
 //
-// Foreseen is what schedules say, where steps count samples. Where they count tokens, nobody knows
-// when a step will be full: a change of weights comes up to M earlier than foreseen. Not foreseen
-// are live updates (the steps before one must not depend on when it was asked for), and that a source
-// ceases to take part. A source whose weight is 0 is not drawn. What it is owed or
-// has drawn ahead by then is forgotten: those of the others that are off the other way are brought
-// nearer to 0 in proportion, nobody is moved away from it.
+// R. Tijdeman, "The chairman assignment problem" (Discrete Mathematics 32, 1980) for parts of one
+// size; for others this is WF2Q (Bennett and Zhang, INFOCOM 1996) with rates that change. The means
+// in 3 are from the analysis of cup games (Dietz and Sleator, STOC 1987).
+//
+// Foreseen are schedules, where steps count samples. Where they count tokens, nobody knows how many
+// a step will hold: in every step weights change up to M before the date foreseen. Not foreseen are
+// live updates (or what is drawn would depend on when they were asked for), and that a source takes
+// part no longer: because it weighs 0, or was dropped. Such a source is not drawn, and its credit
+// is forgotten. The others' must add up to 0 again: those above 0, or those below, shrink in
+// proportion.
 #pragma once
 
 #include <cstdint>

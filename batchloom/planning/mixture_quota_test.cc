@@ -79,6 +79,11 @@ QuotaBook run_mixture(const QuotaRun& options) {
     for (const Part& part : drawn.parts) book.add(part, weights);
     draws += drawn.parts.size();
   }
+  for (std::size_t i = 0; i < options.sources; ++i) {
+    const std::int64_t credit = mixture->state().sources[i].credit;
+    EXPECT_NEAR(static_cast<double>(credit >> (share_bits(options.unit) - 10)) * 1'000 / 1'024,
+                static_cast<double>(book.credit_milli(i)), 10);
+  }
   return book;
 }
 
@@ -135,6 +140,43 @@ RC_GTEST_PROP(MixtureQuotaProperty, TokensWithinTwoPartsWhateverTheSchedules, ()
   const QuotaBook book = run_mixture(options);
   RC_ASSERT(book.ahead_milli() <= kOnePart);
   RC_ASSERT(book.behind_milli() <= 2 * kOnePart);
+}
+
+/// Whether all credits are within `most` parts, and add up to 0.
+bool credits_within(const MixtureState& state, std::int64_t most) {
+  std::int64_t sum = 0;
+  const std::int64_t limit = most * (max_credit(state.unit, state.max_sample_tokens) / 28);
+  for (const SourceState& source : state.sources) {
+    sum += source.credit;
+    if (source.credit > limit || source.credit < -limit) return false;
+  }
+  return sum == 0;
+}
+
+/// What sources that took part no longer leave behind does not push the others away.
+RC_GTEST_PROP(MixtureQuotaProperty, CreditsWithinTwoPartsWhereSourcesComeAndGo, ()) {
+  Random random(*rc::gen::arbitrary<std::uint64_t>());
+  FakeLengths lengths = uneven_lengths(2 * kPart);
+  MixtureConfig config{.unit = *rc::gen::element(StepUnit::kTokens, StepUnit::kSamples),
+                       .units_per_step = kPart + random.below(500),
+                       .max_sample_tokens = kPart,
+                       .sources = {endless(100, weighs(1'000'000))}};
+  const int sources = *rc::gen::inRange(0, 60);
+  for (int i = 0; i < sources; ++i) {
+    std::vector<WeightPoint> points = {{model::Step(0), any_weight(random)}};
+    while (random.below(6) != 0) {
+      const Weight weight = random.below(2) == 0 ? Weight(0) : any_weight(random);
+      points.push_back(
+          {points.back().step + 1 + random.below(20), weight, static_cast<Ramp>(random.below(3))});
+    }
+    config.sources.push_back(endless(1 + random.below(200), Schedule::create(points).value()));
+    if (random.below(2) == 0) config.sources.back().exhausted = Exhausted::kDrop;
+  }
+  const auto mixture = Mixture::create(config, lengths).value();
+  for (int i = 0; i < 2'000; ++i) {
+    RC_ASSERT(mixture->draw().is_ok());
+    RC_ASSERT(credits_within(mixture->state(), 2));
+  }
 }
 
 /// The case in which earliest deadlines alone would starve a source: many of small weight are all

@@ -58,11 +58,12 @@ struct MixtureState {
 /// At most this many live updates wait to come into force.
 inline constexpr std::size_t kMaxLogEntries = 64;
 
-/// Credits have this many fractional bits: 35 where steps count tokens, 52 where they count samples.
+/// Fractional bits of shares and credits. With kMaxSources and kMaxSampleTokens, twice the largest
+/// credit of a state, and what mixture.h proves it can grow by, stay within 63 bits.
 constexpr int share_bits(StepUnit unit) {
   return unit == StepUnit::kTokens ? 35 : 52;
 }
-/// The largest credit of which mixture.h's bounds know, either way: 28 of the largest parts.
+/// No credit is larger, either way: 28 of the largest parts; 2 H(kMaxSources) is less than 24.
 std::int64_t max_credit(StepUnit unit, std::uint32_t max_sample_tokens);
 
 /// Bytes that are equal for equal states (docs/formats/mixture_state.md): 34 per source, 12 per

@@ -69,9 +69,8 @@ class QuotaBook {
     }
     drawn_[part.id.source.value] += units;
     for (std::size_t i = 0; i < weights.size(); ++i) {
-      const Wide off = quota_[i] - (Wide{drawn_[i]} << kBits);
-      behind_ = std::max(behind_, off);
-      ahead_ = std::max(ahead_, -off);
+      behind_ = std::max(behind_, off(i));
+      ahead_ = std::max(ahead_, -off(i));
     }
   }
 
@@ -79,8 +78,14 @@ class QuotaBook {
   std::int64_t behind_milli() const { return static_cast<std::int64_t>(behind_ * 1000 >> kBits); }
   std::int64_t ahead_milli() const { return static_cast<std::int64_t>(ahead_ * 1000 >> kBits); }
   std::int64_t off_milli() const { return std::max(behind_milli(), ahead_milli()); }
+  /// Of one source, now.
+  std::int64_t credit_milli(std::size_t source) const {
+    return static_cast<std::int64_t>(off(source) * 1000 >> kBits);
+  }
 
  private:
+  Wide off(std::size_t source) const { return quota_[source] - (Wide{drawn_[source]} << kBits); }
+
   StepUnit unit_;
   std::vector<Wide> quota_;
   std::vector<std::uint64_t> drawn_;

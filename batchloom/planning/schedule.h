@@ -12,8 +12,8 @@
 
 namespace batchloom::planning {
 
-/// A weight in billionths: 0.4 is Weight(400'000'000). Only its ratio to the other sources' matters.
-/// There are no negative ones.
+/// A weight in billionths: 0.4 is Weight(400'000'000). Only its ratio to the others' matters. There
+/// are no negative ones.
 using Weight = StrongInt<struct WeightTag, std::uint64_t>;
 /// 100,000: the weights of kMaxSources sources add up in 63 bits.
 inline constexpr Weight kMaxWeight{100'000'000'000'000};

@@ -42,8 +42,8 @@ Status add_to_log(MixtureState& state, model::Step from_step,
 /// Moves the updates whose step has come into the rows; whether there were any.
 bool apply_due_updates(MixtureState& state);
 
-/// `invalid`: a step from the state's on in which every source weighs 0, by schedules, rows and log.
-/// The message names the first.
+/// `invalid`: a step from the state's on in which every source weighs 0, by schedules, rows and the
+/// log. The message names the first.
 Status check_some_weight(const MixtureConfig& config, const MixtureState& state);
 
 }  // namespace batchloom::planning
