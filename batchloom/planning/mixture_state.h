@@ -58,8 +58,8 @@ struct MixtureState {
 /// At most this many live updates wait to come into force.
 inline constexpr std::size_t kMaxLogEntries = 64;
 
-/// Fractional bits of shares and credits. With kMaxSources and kMaxSampleTokens, twice the largest
-/// credit of a state, and what mixture.h proves it can grow by, stay within 63 bits.
+/// Fractional bits of shares and credits. With kMaxSources and kMaxSampleTokens, the largest credit
+/// that a stored state may have and what mixture.h proves it can grow by are below 2^63 together.
 constexpr int share_bits(StepUnit unit) {
   return unit == StepUnit::kTokens ? 35 : 52;
 }
