@@ -115,7 +115,7 @@ class Mixture {
   /// From `from_step` on, these sources have these weights instead of their schedules'; others keep
   /// theirs. What is drawn before `from_step` does not change. `invalid`: a step of which parts
   /// are drawn already; a source that does not exist or is named twice; a weight above kMaxWeight;
-  /// a step in which nothing would weigh anything. `exhausted`: kMaxLogEntries wait already.
+  /// a step in which nothing would weigh anything. `exhausted`: too many wait (kMaxLogEntries).
   Status set_weights(model::Step from_step, std::span<const SourceWeight> weights);
 
   const MixtureConfig& config() const { return config_; }

@@ -55,8 +55,10 @@ struct MixtureState {
   friend bool operator==(const MixtureState&, const MixtureState&) = default;
 };
 
-/// At most this many live updates wait to come into force.
+/// At most this many live updates wait to come into force, with two weights per source together (or
+/// kMaxLogEntries, if that is more): so a state of 1,000 sources stays below 64 KiB.
 inline constexpr std::size_t kMaxLogEntries = 64;
+inline constexpr std::size_t kMaxLogWeightsPerSource = 2;
 
 /// Fractional bits of shares and credits. With kMaxSources and kMaxSampleTokens, the largest credit
 /// that a stored state may have and what mixture.h proves it can grow by are below 2^63 together.

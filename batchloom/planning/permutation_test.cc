@@ -74,8 +74,8 @@ TEST(Permutation, DiffersBySeedSourceAndEpoch) {
 
 /// Each record comes to each place equally often, within five standard deviations.
 TEST(Permutation, IsUniform) {
-  constexpr std::uint64_t kKeys = 8'000;
-  for (const std::uint64_t records : {2U, 5U, 16U, 21U, 33U, 64U}) {
+  constexpr std::uint64_t kKeys = 20'000;
+  for (const std::uint64_t records : {2U, 5U, 21U, 33U}) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> counts;
     for (std::uint64_t seed = 0; seed < kKeys; ++seed) {
       const auto of = order_of(pass_key(seed), records);

@@ -39,9 +39,14 @@ model::Step WeightsInForce::constant_until(std::size_t source, model::Step step)
 Status add_to_log(MixtureState& state, model::Step from_step,
                   std::span<const SourceWeight> weights) {
   if (weights.empty()) return Status::invalid("new weights of no source");
-  if (state.log.size() >= kMaxLogEntries) {
+  std::size_t waiting = weights.size();
+  for (const WeightsEntry& entry : state.log) waiting += entry.weights.size();
+  const std::size_t most = std::max(kMaxLogEntries, kMaxLogWeightsPerSource * state.sources.size());
+  if (state.log.size() >= kMaxLogEntries || waiting > most) {
     return Status::exhausted(
-        fmt::format("{} changes of weights wait for their steps already", state.log.size()));
+        fmt::format("{} changes of weights wait for their steps already, and would have {} weights "
+                    "with this one; at most {} with {} may: wait until some are in force",
+                    state.log.size(), waiting, kMaxLogEntries, most));
   }
   WeightsEntry entry{from_step, state.version + 1, {weights.begin(), weights.end()}};
   std::ranges::sort(entry.weights, {}, &SourceWeight::source);

@@ -35,7 +35,7 @@ class WeightsInForce {
 };
 
 /// Adds an update to the log. `invalid`: a source that does not exist, one that is named twice, a
-/// weight above kMaxWeight, no weight at all. `exhausted`: kMaxLogEntries wait already.
+/// weight above kMaxWeight, no weight at all. `exhausted`: too many wait (kMaxLogEntries).
 Status add_to_log(MixtureState& state, model::Step from_step,
                   std::span<const SourceWeight> weights);
 
