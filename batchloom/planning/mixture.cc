@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/base/check.h"
 #include "batchloom/planning/permutation.h"
 
 namespace batchloom::planning {
@@ -158,7 +159,9 @@ Result<std::optional<std::size_t>> Mixture::choose() {
     BL_RETURN_IF_ERROR(look_up(unknown_.back()));
     if (reckoned_) unknown_.pop_back();
   }
-  const std::size_t source = *first_due();
+  const std::optional<std::size_t> first = first_due();
+  BL_CHECK(first.has_value(), "nobody is owed anything: credits do not add up to 0");
+  const std::size_t source = *first;
   if (!next_[source].exhausted) return std::optional(source);
   if (config_.sources[source].exhausted == Exhausted::kError) {
     return Status::exhausted(fmt::format(
