@@ -106,7 +106,8 @@ Result<std::optional<MixtureStep>> Mixture::next_step() {
     }
     if (!fits(**source)) {
       finish_step();
-      break;
+      if (out.parts.empty()) out.step = state_.step;  // draw() had left no room for more.
+      continue;
     }
     out.parts.push_back(take(**source));
     out.tokens += out.parts.back().tokens;

@@ -98,8 +98,8 @@ class Mixture {
   Mixture(const Mixture&) = delete;
   Mixture& operator=(const Mixture&) = delete;
 
-  /// The rest of the step at which the state is (all of it, unless draw() was called), or nothing
-  /// when the stream has ended: a source with Exhausted::kStop has no more, or all were dropped.
+  /// The next step, or nothing when the stream has ended: a source with Exhausted::kStop has no
+  /// more, or all were dropped. Where draw() has begun a step, what is left of it, if anything is.
   ///
   /// A step that counts samples has units_per_step of them. One that counts tokens takes parts
   /// until the next one does not fit. While weights stay, that one is the first of the next step.

@@ -25,13 +25,15 @@ MixtureConfig busy_config(StepUnit unit, std::uint64_t seed) {
                        .units_per_step = unit == StepUnit::kTokens ? 150U : 7U,
                        .max_sample_tokens = 30,
                        .sources = {}};
+  const auto any_weight_or_none = [&] {
+    return Weight(random.below(3) == 0 ? 0 : random.below(100));
+  };
   const std::size_t sources = 2 + random.below(8);
   for (std::size_t i = 0; i < sources; ++i) {
-    std::vector<WeightPoint> points = {{model::Step(0), Weight(1 + random.below(100))}};
-    for (std::uint64_t step = random.below(20); step > points.back().step.value;
-         step += random.below(30)) {
-      points.push_back(
-          {model::Step(step), Weight(random.below(100)), static_cast<Ramp>(random.below(3))});
+    std::vector<WeightPoint> points = {{model::Step(0), any_weight_or_none()}};
+    while (random.below(6) != 0) {
+      points.push_back({points.back().step + 1 + random.below(9), any_weight_or_none(),
+                        static_cast<Ramp>(random.below(3))});
     }
     MixtureSource& source =
         config.sources.emplace_back(endless(random.below(60), Schedule::create(points).value()));

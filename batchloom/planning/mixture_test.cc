@@ -113,6 +113,27 @@ TEST(Mixture, AStepOfTokensTakesPartsUntilTheNextDoesNotFit) {
   }
 }
 
+TEST(Mixture, AStepGoesOnWhereSinglePartsWereDrawn) {
+  FakeLengths lengths = uneven_lengths(40);
+  const auto config = tokens_config(100, 40, {endless(50, weighs(3)), endless(70, weighs(2))});
+  const auto one_by_one = Mixture::create(config, lengths).value();
+  const auto mixed = Mixture::create(config, lengths).value();
+  Draw draw = *one_by_one->draw().value();
+  for (std::uint64_t i = 0; i < 300; ++i) {
+    for (std::uint64_t single = 0; single < i % 7; ++single) {
+      ASSERT_EQ(*mixed->draw().value(), draw);
+      draw = *one_by_one->draw().value();
+    }
+    const std::optional<MixtureStep> rest = mixed->next_step().value();
+    ASSERT_TRUE(rest.has_value());
+    for (const Part& part : rest->parts) {
+      ASSERT_EQ((Draw{rest->step, part}), draw);
+      draw = *one_by_one->draw().value();
+    }
+    ASSERT_GT(draw.step, rest->step);
+  }
+}
+
 /// The order in which parts are drawn does not depend on the size of steps while weights stay.
 TEST(Mixture, TheOrderIsTheSameForOtherSteps) {
   FakeLengths lengths = uneven_lengths(40);
