@@ -169,6 +169,16 @@ TEST(Mixture, RecordsWithoutTokensAreLeftOut) {
   EXPECT_EQ(ids_of(*mixture), (Ids{{"0:0:1:0", "0:0:4:0"}, {"0:0:7:0"}}));
 }
 
+TEST(Mixture, OneRecordWithTokensIsEnough) {
+  FakeLengths lengths =
+      FakeLengths([](std::uint32_t, std::uint64_t record) { return record == 3 ? 7U : 0U; });
+  const auto mixture = Mixture::create(samples_config(1, {endless(9, weighs(1))}), lengths).value();
+  for (std::uint32_t pass = 0; pass < 200; ++pass) {
+    const Part part = mixture->next_step().value()->parts.at(0);
+    EXPECT_EQ(model::to_string(part.id), "0:" + std::to_string(pass) + ":3:0");
+  }
+}
+
 TEST(Mixture, ASourceOfRecordsWithoutTokensIsRefused) {
   FakeLengths lengths = all_of_length(0);
   const auto mixture = Mixture::create(samples_config(2, {endless(8, weighs(1))}), lengths).value();
