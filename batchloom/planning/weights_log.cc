@@ -10,14 +10,12 @@
 namespace batchloom::planning {
 namespace {
 
-/// Where zeros can begin: a schedule is 0 either at one point or between two of them (Schedule), so
-/// one looks at each point, at the step after it, and at each update.
+/// Where all weights can become 0: between two points, a schedule is 0 only if it is at the first.
 std::set<model::Step> steps_to_look_at(const MixtureConfig& config, const MixtureState& state) {
   std::set<model::Step> steps = {state.step};
   for (const MixtureSource& source : config.sources) {
     for (const WeightPoint& point : source.weight.points()) {
       if (point.step > state.step) steps.insert(point.step);
-      if (point.step >= state.step && point.step.value != UINT64_MAX) steps.insert(point.step + 1);
     }
   }
   for (const WeightsEntry& entry : state.log) steps.insert(std::max(entry.from_step, state.step));
