@@ -234,6 +234,18 @@ TEST(MixtureState, NamesWhatCannotBe) {
             std::string::npos);
 }
 
+TEST(MixtureState, CountsBeyondTheBytesAreNamed) {
+  const auto with_count = [](std::size_t at) {
+    Bytes bytes = encode_mixture_state(small_state());
+    store_le(std::uint32_t{200}, &bytes[at]);
+    return std::string(decode_mixture_state(with_right_crc(bytes)).status().message());
+  };
+  EXPECT_EQ(with_count(12), "mixture state: at byte 12: 200 sources in 160 bytes");
+  constexpr std::size_t kFirstEntry = kHeaderBytes + 2 * 34;
+  EXPECT_EQ(with_count(kFirstEntry + 12),
+            "mixture state: at byte 120: 200 new weights in 52 bytes");
+}
+
 TEST(MixtureState, OfALaterVersionIsInvalid) {
   Bytes bytes = encode_mixture_state(small_state());
   bytes[4] = std::byte{1};
