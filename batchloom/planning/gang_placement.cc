@@ -65,6 +65,13 @@ class GangPlacer {
                                std::vector<std::uint32_t>& degrees) const;
   bool place_next();
   void put(const LongSample& sample, Group& group, std::uint32_t degree);
+  /// All ranks wait for the last of them. Precondition: all groups are aside.
+  void join_all() {
+    Group all{0, 0, costs_.shape().ranks};
+    for (const auto& [width, group] : aside_) all.end_ns = std::max(all.end_ns, group.end_ns);
+    aside_.clear();
+    lowest_.push(all);
+  }
 
   std::uint64_t time_ns(const LongSample& sample, std::uint32_t degree) const {
     return costs_.gang_ns(sample.attention_ns, sample.tokens, degree);
@@ -101,8 +108,7 @@ std::uint32_t GangPlacer::degree_within(const LongSample& sample, std::uint64_t 
 
 /// The sum of the smallest degrees with which all samples end in time; more than there are ranks
 /// where one cannot.
-std::uint32_t GangPlacer::degrees_within(std::span<const LongSample> samples,
-                                         std::uint64_t time_ns,
+std::uint32_t GangPlacer::degrees_within(std::span<const LongSample> samples, std::uint64_t time_ns,
                                          std::vector<std::uint32_t>& degrees) const {
   degrees.clear();
   std::uint32_t sum = 0;
@@ -133,13 +139,11 @@ std::optional<Shelf> GangPlacer::shelf_of(std::span<const LongSample> samples) c
     }
   }
   if (degrees_within(samples, high, shelf.degrees) > ranks) return std::nullopt;
-  double area = 0;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const std::uint64_t time = time_ns(samples[i], shelf.degrees[i]);
     shelf.time_ns = std::max(shelf.time_ns, time);
     shelf.used += shelf.degrees[i] * time / 1024;
   }
-  static_cast<void>(area);
   shelf.used = shelf.used * 1024 / (ranks * shelf.time_ns / 1024 + 1);
   return shelf;
 }
@@ -182,8 +186,7 @@ bool GangPlacer::add_shelf() {
 /// On the group's first ranks, which leave it.
 void GangPlacer::put(const LongSample& sample, Group& group, std::uint32_t degree) {
   const std::uint64_t time = time_ns(sample, degree);
-  placement_.gangs.push_back(
-      {sample.row, sample.tokens, group.first, degree, group.end_ns, time});
+  placement_.gangs.push_back({sample.row, sample.tokens, group.first, degree, group.end_ns, time});
   lowest_.push({group.end_ns + time, group.first, degree});
   group.first += degree;
   group.width -= degree;
@@ -199,13 +202,12 @@ bool GangPlacer::place_next() {
     aside_.emplace(lowest_.top().width, lowest_.top());
     lowest_.pop();
   }
-  if (lowest_.empty()) return false;
+  if (lowest_.empty()) join_all();
   Group group = lowest_.top();
   if (group.end_ns >= target_ns_) return false;
   std::uint32_t degree = degree_within(sample, target_ns_ - group.end_ns);
   if (degree > std::min(sample.degrees.max, group.width)) return false;
-  const std::uint32_t needed_next =
-      next_ + 1 < longs_.size() ? longs_[next_ + 1].degrees.min : 1;
+  const std::uint32_t needed_next = next_ + 1 < longs_.size() ? longs_[next_ + 1].degrees.min : 1;
   if (group.width - degree < needed_next && group.width <= sample.degrees.max) degree = group.width;
   lowest_.pop();
   put(sample, group, degree);

@@ -8,6 +8,7 @@
 
 #include "batchloom/planning/hdp_assign.h"
 #include "batchloom/planning/plan_draft.h"
+#include "batchloom/planning/small_search.h"
 
 namespace batchloom::planning {
 namespace {
@@ -27,46 +28,74 @@ Status sort_by_id(std::vector<model::PlanSample>& samples) {
   return Status::ok();
 }
 
-PlanDraft draft_of(const HdpProblem& problem, const HdpAssignment& assignment,
-                   const HdpCosts& costs, std::uint32_t layers) {
-  PlanDraft draft;
-  draft.samples.reserve(problem.longs.size() + problem.shorts.size());
-  const auto add = [&](std::uint64_t start, std::uint64_t time, std::uint32_t first_rank,
-                       std::uint32_t degree, std::size_t first_sample) {
-    const auto begin = static_cast<std::uint32_t>(draft.members.size());
-    for (std::uint32_t i = 0; i < degree; ++i) draft.members.emplace_back(first_rank + i);
-    draft.tasks.push_back({.start_ns = start * layers,
-                           .time_ns = time * layers,
-                           .members = {begin, begin + degree},
-                           .samples = {static_cast<std::uint32_t>(first_sample),
-                                       static_cast<std::uint32_t>(draft.samples.size())},
-                           .offload = {}});
-  };
-  for (const PlacedGang& gang : assignment.gangs.gangs) {
-    const std::size_t first = draft.samples.size();
-    draft.samples.emplace_back(gang.row);
-    add(gang.start_ns, gang.time_ns, gang.first_rank, gang.degree, first);
+/// Collects tasks.
+class DraftWriter {
+ public:
+  explicit DraftWriter(const HdpCosts& costs) : costs_(costs) {}
+
+  void add_gang(const PlacedGang& gang) {
+    samples_.emplace_back(gang.row);
+    const std::uint32_t share = (gang.tokens + gang.degree - 1) / gang.degree;
+    add({.start_ns = gang.start_ns, .time_ns = gang.time_ns, .offload = costs_.offload(share)},
+        gang.first_rank, gang.degree, 1);
   }
-  const RankLoads& loads = assignment.loads;
-  for (std::uint32_t rank = 0; rank < loads.ranks(); ++rank) {
-    std::uint64_t start = loads.begin_ns(rank);
-    loads.for_each_pack(rank, [&](const std::vector<std::uint32_t>& items, std::uint32_t tokens) {
-      const std::size_t first = draft.samples.size();
-      std::uint64_t time = costs.rest_ns(tokens);
+
+  void add_packs(std::uint32_t rank, const HdpProblem& problem, const RankLoads& loads) {
+    std::uint64_t start_ns = loads.begin_ns(rank);
+    loads.for_each_pack(rank, [&](std::span<const std::uint32_t> items, std::uint32_t tokens) {
+      std::uint64_t time_ns = costs_.rest_ns(tokens);
       for (const std::uint32_t item : items) {
-        time += problem.shorts[item].attention_ns;
-        draft.samples.emplace_back(problem.shorts[item].row);
+        time_ns += problem.shorts[item].attention_ns;
+        samples_.emplace_back(problem.shorts[item].row);
       }
-      add(start, time, rank, 1, first);
-      start += time;
+      add({.start_ns = start_ns, .time_ns = time_ns}, rank, 1, items.size());
+      start_ns += time_ns;
     });
   }
-  draft.lower_bound_ns = problem.lower_bound_ns() * layers;
-  draft.bound_term = problem.work_bound_ns >= problem.longest_bound_ns
-                         ? model::BoundTerm::kWork
-                         : model::BoundTerm::kLongest;
-  draft.makespan_ns = assignment.makespan_ns * layers;
+
+  PlanDraft take() && {
+    draft_.samples = std::move(samples_);
+    return std::move(draft_);
+  }
+
+ private:
+  void add(TaskDraft task, std::uint32_t first_rank, std::uint32_t degree, std::size_t samples) {
+    const auto end = static_cast<std::uint32_t>(samples_.size());
+    const auto begin = static_cast<std::uint32_t>(draft_.members.size());
+    for (std::uint32_t i = 0; i < degree; ++i) draft_.members.emplace_back(first_rank + i);
+    task.members = {begin, begin + degree};
+    task.samples = {end - static_cast<std::uint32_t>(samples), end};
+    draft_.tasks.push_back(task);
+  }
+
+  const HdpCosts& costs_;
+  PlanDraft draft_;
+  std::vector<model::SampleIndex> samples_;
+};
+
+/// Times are of one layer.
+PlanDraft draft_of(const HdpCosts& costs, const HdpProblem& problem) {
+  const HdpAssignment assignment = assign_hdp(costs, problem);
+  if (problem.longs.size() + problem.shorts.size() < kSmallStepSamples) {
+    if (auto better = search_small(costs, problem, assignment.makespan_ns)) return *better;
+  }
+  DraftWriter writer(costs);
+  for (const PlacedGang& gang : assignment.gangs.gangs) writer.add_gang(gang);
+  for (std::uint32_t rank = 0; rank < assignment.loads.ranks(); ++rank) {
+    writer.add_packs(rank, problem, assignment.loads);
+  }
+  PlanDraft draft = std::move(writer).take();
+  draft.makespan_ns = assignment.makespan_ns;
   return draft;
+}
+
+void scale(PlanDraft& draft, std::uint64_t layers) {
+  for (TaskDraft& task : draft.tasks) {
+    task.start_ns *= layers;
+    task.time_ns *= layers;
+  }
+  draft.lower_bound_ns *= layers;
+  draft.makespan_ns *= layers;
 }
 
 }  // namespace
@@ -86,13 +115,15 @@ Result<model::StepPlan> HdpPlanner::plan(std::vector<model::PlanSample> samples)
   std::vector<std::uint32_t> tokens;
   tokens.reserve(samples.size());
   for (const model::PlanSample& sample : samples) tokens.push_back(sample.tokens);
-  BL_ASSIGN_OR_RETURN(const HdpProblem problem,
-                      make_problem(costs_, tokens, [&](std::uint32_t row) {
-                        return to_string(samples[row].id);
-                      }));
-  const HdpAssignment assignment = assign_hdp(costs_, problem);
-  return make_plan(topology_, "hdp", std::move(samples),
-                   draft_of(problem, assignment, costs_, layers_));
+  BL_ASSIGN_OR_RETURN(
+      const HdpProblem problem,
+      make_problem(costs_, tokens, [&](std::uint32_t row) { return to_string(samples[row].id); }));
+  PlanDraft draft = draft_of(costs_, problem);
+  draft.lower_bound_ns = problem.lower_bound_ns();
+  draft.bound_term = problem.work_bound_ns >= problem.longest_bound_ns ? model::BoundTerm::kWork
+                                                                       : model::BoundTerm::kLongest;
+  scale(draft, layers_);
+  return make_plan(topology_, "hdp", std::move(samples), std::move(draft));
 }
 
 }  // namespace batchloom::planning

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hybrid data parallelism: a step's samples onto HDP ranks, each on as many as suits it, so that all
-// ranks end together.
+// Hybrid data parallelism: a step's samples onto HDP ranks, each on as many as suits it, so that
+// all ranks end together.
 //
 //   const auto planner = HdpPlanner::create(costs, topology, {}).value();
 //   const model::StepPlan plan = planner.plan(samples).value();

@@ -1,48 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/planning/hdp_assign.h"
 
-#include "batchloom/base/check.h"
+#include <optional>
+#include <utility>
+
 #include "batchloom/planning/load_repair.h"
 
 namespace batchloom::planning {
 namespace {
 
+// Shares of the lower bound, in 1/1,000.
+constexpr std::uint64_t kExact = 1000;
+constexpr std::uint64_t kClose = 1016;        ///< Better ones are not worth another try.
+constexpr std::uint64_t kCoarseFirst = 1015;  ///< The first target where packs are coarse.
+constexpr std::uint64_t kFineStep = 4;        ///< From one target to the next.
+constexpr std::uint64_t kFineMost = 1100;     ///< Above, steps are a tenth.
+
 constexpr std::uint32_t kShelvesMost = 8;
+constexpr std::uint32_t kManyRanks = 4096;
+constexpr int kTriesMost = 4;
+constexpr std::uint32_t kSmallPackTokens = 512;
+
+std::uint64_t share_of(std::uint64_t bound_ns, std::uint64_t mill) {
+  return bound_ns / 1000 * mill + bound_ns % 1000 * mill / 1000;
+}
+
+/// A rank whose gang ends just below the bound has no room for the smallest pack, and idles: where
+/// that pack is a noticeable part of the step, gangs had better end a little above.
+bool packs_are_coarse(const HdpCosts& costs, const HdpProblem& problem) {
+  return problem.longest_bound_ns <= share_of(problem.work_bound_ns, 1020) &&
+         costs.rest_ns(kSmallPackTokens) * 100 > problem.lower_bound_ns();
+}
 
 std::optional<GangPlacement> place_below(const HdpCosts& costs, const HdpProblem& problem,
-                                         std::uint64_t target) {
+                                         std::uint64_t target_ns) {
   for (std::uint32_t shelves = 0; shelves <= kShelvesMost; ++shelves) {
-    if (auto placed = place_gangs(costs, problem, target, shelves)) return placed;
-    if (problem.longs.empty()) break;
+    if (auto placed = place_gangs(costs, problem, target_ns, shelves)) return placed;
   }
   return std::nullopt;
+}
+
+HdpAssignment fill_up(const HdpCosts& costs, const HdpProblem& problem, GangPlacement gangs) {
+  RankLoads loads(costs, problem.shorts, gangs.end_ns);
+  loads.spread();
+  repair_loads(loads, problem.lower_bound_ns(),
+               {.rounds = 5, .steps = 1500 + costs.shape().ranks / 6});
+  const std::uint64_t makespan_ns = loads.makespan_ns();
+  return {std::move(gangs), std::move(loads), makespan_ns};
 }
 
 }  // namespace
 
 HdpAssignment assign_hdp(const HdpCosts& costs, const HdpProblem& problem) {
-  const std::uint64_t bound = problem.lower_bound_ns();
+  const std::uint64_t bound_ns = problem.lower_bound_ns();
+  int tries = costs.shape().ranks > kManyRanks ? 1 : kTriesMost;
   std::optional<HdpAssignment> best;
-  int tries = 0;
-  const int most = costs.shape().ranks > 4096 ? 1 : 4;
-  const bool coarse = problem.longest_bound_ns * 50 <= problem.work_bound_ns * 51 && costs.rest_ns(512) * 100 > bound;
-  const char* e = getenv("MILL");
-  for (std::uint64_t mill = coarse ? (e ? atoi(e) : 1015) : 1000; tries < most && mill < 8000; mill += (mill < 1100 ? 4 : mill / 10)) {
-    const std::uint64_t target = bound / 1000 * mill + bound % 1000;
-    if (best && target >= best->makespan_ns) break;
-    auto placed = place_below(costs, problem, target);
-    if (!placed) continue;
-    ++tries;
-    RankLoads loads(costs, problem.shorts, placed->end_ns);
-    loads.spread();
-    repair_loads(loads, bound, {.rounds = 5, .steps = 1500 + costs.shape().ranks / 6});
-    const std::uint64_t makespan = loads.makespan_ns();
-    if (!best || makespan < best->makespan_ns) {
-      best.emplace(HdpAssignment{*std::move(placed), std::move(loads), makespan});
-    }
-    if (best->makespan_ns <= bound + bound / 1000 * 16) break;
+  std::uint64_t mill = packs_are_coarse(costs, problem) ? kCoarseFirst : kExact;
+  while (tries > 0) {
+    const std::uint64_t target_ns = share_of(bound_ns, mill);
+    if (best && target_ns >= best->makespan_ns) break;
+    mill += mill < kFineMost ? kFineStep : mill / 10;
+    auto gangs = place_below(costs, problem, target_ns);
+    if (!gangs) continue;  // Some target is high enough for all of them, one after the other.
+    --tries;
+    HdpAssignment assignment = fill_up(costs, problem, *std::move(gangs));
+    if (!best || assignment.makespan_ns < best->makespan_ns) best.emplace(std::move(assignment));
+    if (best->makespan_ns <= share_of(bound_ns, kClose)) break;
   }
-  BL_CHECK(best.has_value(), "gangs fit below some target");
   return *std::move(best);
 }
 

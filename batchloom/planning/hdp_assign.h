@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The search for a target that gangs and packs can keep: the only place that tries again.
 #pragma once
 
 #include "batchloom/planning/gang_placement.h"
@@ -13,6 +14,9 @@ struct HdpAssignment {
   std::uint64_t makespan_ns = 0;
 };
 
+/// Targets from the lower bound upward; gangs that end by the target, first without shelves; short
+/// samples around them. At most four targets are tried, or one with very many ranks, and none after
+/// an assignment that comes close enough to the bound.
 HdpAssignment assign_hdp(const HdpCosts& costs, const HdpProblem& problem);
 
 }  // namespace batchloom::planning

@@ -10,6 +10,8 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
+constexpr std::uint32_t kLayersKept = 2;  ///< On the device, whatever is copied.
+
 }  // namespace
 
 Result<HdpCosts> HdpCosts::create(const CostModel& model, const HdpShape& shape) {
@@ -42,15 +44,24 @@ DegreeRange HdpCosts::degrees(std::uint32_t tokens) const {
     const std::uint32_t most = std::min(shape_.ranks, tokens / shape_.min_share_tokens);
     return {least, std::max(least, most)};
   }
-  const std::uint64_t room = std::uint64_t{shape_.capacity_tokens} * model_.layers / 2;
+  if (!shape_.offload || model_.layers < kLayersKept + 1) return {};
+  const std::uint64_t room = std::uint64_t{shape_.capacity_tokens} * model_.layers / kLayersKept;
   const auto fitting = static_cast<std::uint32_t>((tokens + room - 1) / room);
-  if (!shape_.offload || fitting > shape_.ranks) return {};
+  if (fitting > shape_.ranks) return {};
   return {std::max(fitting, (shape_.ranks + 1) / 2), shape_.ranks};
 }
 
+model::OffloadRatio HdpCosts::offload(std::uint32_t share) const {
+  if (share <= shape_.capacity_tokens) return {};
+  const std::uint64_t all = model::kOffloadAll.value;
+  const auto room = static_cast<std::uint64_t>(Wide{model_.layers} * shape_.capacity_tokens * all /
+                                               share);  // Layers x all.
+  const std::uint64_t kept = (room - kLayersKept * all) / (model_.layers - kLayersKept);
+  return model::OffloadRatio(static_cast<std::uint32_t>(all - kept));
+}
+
 std::uint64_t HdpCosts::least_rest_ns(std::uint64_t tokens) const {
-  return static_cast<std::uint64_t>(Wide{tokens} * rest_ns_[best_pack_tokens_] /
-                                    best_pack_tokens_);
+  return static_cast<std::uint64_t>(Wide{tokens} * rest_ns_[best_pack_tokens_] / best_pack_tokens_);
 }
 
 }  // namespace batchloom::planning

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "batchloom/model/step_plan.h"
 #include "batchloom/planning/cost_model.h"
 
 namespace batchloom::planning {
@@ -41,7 +42,8 @@ class HdpCosts {
   const HdpShape& shape() const { return shape_; }
 
   std::uint64_t attention_ns(std::uint32_t tokens) const {
-    return tokens <= shape_.capacity_tokens ? attention_ns_[tokens] : model_.attention.time_ns(tokens);
+    return tokens <= shape_.capacity_tokens ? attention_ns_[tokens]
+                                            : model_.attention.time_ns(tokens);
   }
   /// All of a micro-batch but its attention.
   std::uint64_t rest_ns(std::uint32_t tokens) const {
@@ -55,6 +57,11 @@ class HdpCosts {
   /// From ceil(s / C) on, and as many as min_share_tokens allows. Where ceil(s / C) is more ranks
   /// than there are: half of them to all, if offload makes room for it.
   DegreeRange degrees(std::uint32_t tokens) const;
+
+  /// The least share of activations to be copied to the host so that a rank holds `share` tokens of
+  /// a sample: with ratio r it holds m tokens while (2 + (1 - r)(layers - 2)) x m <= layers x C.
+  /// Precondition: the share follows from degrees().
+  model::OffloadRatio offload(std::uint32_t share) const;
 
   /// What `tokens` tokens of packs take at least, attention apart: at the size of pack that is
   /// cheapest by token. Rounded down.

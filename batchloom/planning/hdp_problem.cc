@@ -72,14 +72,13 @@ Result<HdpProblem> make_problem(const HdpCosts& costs, std::span<const std::uint
     }
     work_ns += least_work_ns(costs, sample);
     problem.longest_bound_ns =
-        std::max(problem.longest_bound_ns,
-                 costs.gang_ns(attention_ns, count, sample.degrees.max));
+        std::max(problem.longest_bound_ns, costs.gang_ns(attention_ns, count, sample.degrees.max));
     problem.longs.push_back(sample);
   }
   if (!problem.shorts.empty()) {
     const ShortSample& longest = problem.shorts.front();
-    problem.longest_bound_ns = std::max(problem.longest_bound_ns,
-                                        longest.attention_ns + costs.rest_ns(longest.tokens));
+    problem.longest_bound_ns =
+        std::max(problem.longest_bound_ns, longest.attention_ns + costs.rest_ns(longest.tokens));
   }
   problem.work_bound_ns = (work_ns + costs.least_rest_ns(short_tokens)) / shape.ranks;
   return problem;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One step as hybrid assignment sees it, and what no assignment can beat.
 //
-//   work     (1 / R) x [ sum over s <= C of att(s) + (their tokens) x min over n <= C of rest(n) / n
+//   work     (1 / R) x [ sum over s <= C of att(s)
+//                        + (their tokens) x min over n <= C of rest(n) / n
 //                        + sum over s > C of min over d of d x t(s, d) ]
 //   longest  max over s of min over d of t(s, d)
 //

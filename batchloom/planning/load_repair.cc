@@ -65,25 +65,26 @@ class Repair {
     last_.emplace(loads_.end_ns(rank), rank);
     first_.emplace(loads_.end_ns(rank), rank);
   }
-  /// The rank of the first entry that still holds.
+  /// Of the first entry that still holds; kNone where there is none.
   template <class Queue>
   std::uint32_t top(Queue& queue) {
-    while (loads_.end_ns(queue.top().second) != queue.top().first) queue.pop();
-    return queue.top().second;
+    while (!queue.empty() && loads_.end_ns(queue.top().second) != queue.top().first) queue.pop();
+    return queue.empty() ? RankLoads::kNone : queue.top().second;
   }
 
   std::uint64_t next_target() {
     const std::uint64_t end = loads_.end_ns(top(last_));
     const std::uint64_t excess = end > bound_ns_ ? end - bound_ns_ : 0;
-    return end - std::min(excess, std::max(bound_ns_ / 2000, excess / (getenv("DIV")?atoi(getenv("DIV")):10)));
+    return end - std::min(excess, std::max(bound_ns_ / 2000, excess / 20));
   }
 
   /// Whether the rank could be brought below the target, or at least nearer to it.
   bool relieve(std::uint32_t from, std::uint64_t target_ns) {
     std::vector<std::uint32_t> tried;
     bool done = false;
-    for (std::size_t i = 0; i < kPartners && !done && !first_.empty(); ++i) {
+    for (std::size_t i = 0; i < kPartners && !done; ++i) {
       const std::uint32_t to = top(first_);
+      if (to == RankLoads::kNone) break;
       first_.pop();
       if (to == from || loads_.end_ns(to) >= target_ns) {
         tried.push_back(to);
@@ -91,7 +92,8 @@ class Repair {
       }
       const std::uint64_t excess = loads_.end_ns(from) - target_ns;
       const std::uint64_t room = target_ns - loads_.end_ns(to);
-      const auto found = loads_.find_exchange(from, to, excess + (room > excess ? (room - excess) / 2 : 0));
+      const auto found =
+          loads_.find_exchange(from, to, excess + (room > excess ? (room - excess) / 2 : 0));
       tried.push_back(to);
       if (!found || found->to_end_ns > target_ns) continue;
       loads_.apply(from, to, *found);
@@ -117,13 +119,14 @@ class Repair {
     for (std::uint32_t item = loads_.first_item(from); item != RankLoads::kNone;
          item = loads_.next_item(item)) {
       for (std::uint32_t probe = 0; probe < kProbes; ++probe) {
-        const auto to = static_cast<std::uint32_t>(
-            (from + 1 + std::uint64_t{probe} * ranks / kProbes) % ranks);
+        const auto to =
+            static_cast<std::uint32_t>((from + 1 + std::uint64_t{probe} * ranks / kProbes) % ranks);
         if (to == from || loads_.end_ns(to) > target_ns) continue;
         if (loads_.first_item(to) == RankLoads::kNone) continue;
         const auto move = loads_.evaluate(from, to, item, RankLoads::kNone);
         if (move.from_end_ns > target_ns || move.to_end_ns > target_ns + target_ns / 64) continue;
-        const RankLoads::Exchange back{item, RankLoads::kNone, loads_.end_ns(to), loads_.end_ns(from)};
+        const RankLoads::Exchange back{item, RankLoads::kNone, loads_.end_ns(to),
+                                       loads_.end_ns(from)};
         loads_.apply(from, to, move);
         std::optional<RankLoads::Trade> trade;
         if (move.to_end_ns > target_ns) {

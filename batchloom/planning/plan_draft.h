@@ -11,11 +11,11 @@ namespace batchloom::planning {
 
 /// A gang, or a pack on one rank.
 struct TaskDraft {
-  std::uint64_t start_ns = 0;  ///< When its members begin it.
-  std::uint64_t time_ns = 0;   ///< What it takes on each of them.
-  model::IndexRange members;   ///< Of PlanDraft::members, in ring order.
-  model::IndexRange samples;   ///< Of PlanDraft::samples. Several: whole ones, on one member.
-  model::OffloadRatio offload;
+  std::uint64_t start_ns = 0;      ///< When its members begin it.
+  std::uint64_t time_ns = 0;       ///< What it takes on each of them.
+  model::IndexRange members = {};  ///< Of PlanDraft::members, in ring order.
+  model::IndexRange samples = {};  ///< Of PlanDraft::samples. Several: whole ones, on one member.
+  model::OffloadRatio offload = {};
 };
 
 /// Times as the plan shall state them: of all layers.

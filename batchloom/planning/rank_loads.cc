@@ -94,7 +94,9 @@ void RankLoads::spread() {
   }
 }
 
-std::uint64_t RankLoads::makespan_ns() const { return std::ranges::max(end_ns_); }
+std::uint64_t RankLoads::makespan_ns() const {
+  return std::ranges::max(end_ns_);
+}
 
 void RankLoads::gather(std::uint32_t rank, Items& items) const {
   items.clear();
@@ -161,10 +163,9 @@ std::optional<RankLoads::Exchange> RankLoads::find_exchange(std::uint32_t from, 
   std::uint64_t found_end = std::max(end_ns_[from], end_ns_[to]);
   for (const Candidate& candidate : best) {
     if (candidate.give == kNone) break;
-    const Exchange exchange{
-        candidate.give, candidate.take,
-        end_with(from, give_items_, candidate.give, candidate.take),
-        end_with(to, take_items_, candidate.take, candidate.give)};
+    const Exchange exchange{candidate.give, candidate.take,
+                            end_with(from, give_items_, candidate.give, candidate.take),
+                            end_with(to, take_items_, candidate.take, candidate.give)};
     const std::uint64_t end = std::max(exchange.from_end_ns, exchange.to_end_ns);
     if (end >= found_end) continue;
     found = exchange;

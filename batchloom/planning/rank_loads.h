@@ -43,8 +43,8 @@ class RankLoads {
   /// `goal_ns`; nullopt where none ends before `from` does now.
   std::optional<Exchange> find_exchange(std::uint32_t from, std::uint32_t to,
                                         std::uint64_t goal_ns) const;
-  /// A sample of `from` against one that is slightly shorter, wherever that lies, so that both ranks
-  /// end by the target. Precondition: `from` ends after it.
+  /// A sample of `from` against one that is slightly shorter, wherever that lies, so that both
+  /// ranks end by the target. Precondition: `from` ends after it.
   struct Trade {
     std::uint32_t to = kNone;
     Exchange exchange;

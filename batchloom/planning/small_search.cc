@@ -14,18 +14,21 @@ constexpr std::uint64_t kSchedulesMost = 400;
 constexpr std::uint64_t kSchedulesLeast = 20;
 constexpr std::uint64_t kRankVisits = 2'000'000;  ///< Of all schedules, about.
 
+constexpr std::uint32_t kNone = UINT32_MAX;
+
 /// A gang, or a pack. Samples are places in the problem's vectors.
 struct Job {
   std::uint32_t degree = 1;
   std::uint64_t time_ns = 0;
   std::uint64_t weight = 0;  ///< The heaviest are placed first.
-  std::uint32_t long_sample = UINT32_MAX;
+  std::uint32_t long_sample = kNone;
   std::vector<std::uint32_t> shorts;
 };
 
 class SmallSearch {
  public:
-  SmallSearch(const HdpCosts& costs, const HdpProblem& problem) : costs_(costs), problem_(problem) {}
+  SmallSearch(const HdpCosts& costs, const HdpProblem& problem)
+      : costs_(costs), problem_(problem) {}
 
   std::optional<PlanDraft> run(std::uint64_t makespan_ns) {
     const std::uint64_t samples = problem_.longs.size() + problem_.shorts.size();
@@ -54,6 +57,7 @@ class SmallSearch {
   void add_packs(std::uint64_t seed, Random& random);
   void add_pack(std::vector<std::uint32_t> shorts);
   std::uint64_t schedule(PlanDraft* draft);
+  void write(const Job& job, std::uint64_t start_ns, PlanDraft& draft) const;
 
   const HdpCosts& costs_;
   const HdpProblem& problem_;
@@ -119,14 +123,36 @@ void SmallSearch::add_pack(std::vector<std::uint32_t> shorts) {
     time += problem_.shorts[item].attention_ns;
   }
   time += costs_.rest_ns(tokens);
-  jobs_.push_back({1, time, time, UINT32_MAX, std::move(shorts)});
+  jobs_.push_back({1, time, time, kNone, std::move(shorts)});
+}
+
+/// The job's members are the first ones of order_.
+void SmallSearch::write(const Job& job, std::uint64_t start_ns, PlanDraft& draft) const {
+  TaskDraft task;
+  task.start_ns = start_ns;
+  task.time_ns = job.time_ns;
+  task.members.begin = static_cast<std::uint32_t>(draft.members.size());
+  task.samples.begin = static_cast<std::uint32_t>(draft.samples.size());
+  std::vector<std::uint32_t> members(order_.begin(), order_.begin() + job.degree);
+  std::ranges::sort(members);
+  for (const std::uint32_t rank : members) draft.members.emplace_back(rank);
+  if (job.long_sample != kNone) {
+    const LongSample& sample = problem_.longs[job.long_sample];
+    draft.samples.emplace_back(sample.row);
+    task.offload = costs_.offload((sample.tokens + job.degree - 1) / job.degree);
+  }
+  for (const std::uint32_t item : job.shorts) draft.samples.emplace_back(problem_.shorts[item].row);
+  task.members.end = static_cast<std::uint32_t>(draft.members.size());
+  task.samples.end = static_cast<std::uint32_t>(draft.samples.size());
+  draft.tasks.push_back(task);
 }
 
 /// When all jobs end, the heaviest placed first. Fills `draft` in, if there is one.
 std::uint64_t SmallSearch::schedule(PlanDraft* draft) {
   std::vector<std::size_t> jobs(jobs_.size());
   std::iota(jobs.begin(), jobs.end(), std::size_t{0});
-  std::ranges::stable_sort(jobs, std::greater<>(), [this](std::size_t i) { return jobs_[i].weight; });
+  std::ranges::stable_sort(jobs, std::greater<>(),
+                           [this](std::size_t i) { return jobs_[i].weight; });
   free_ns_.assign(costs_.shape().ranks, 0);
   order_.resize(costs_.shape().ranks);
   std::iota(order_.begin(), order_.end(), 0U);
@@ -140,22 +166,7 @@ std::uint64_t SmallSearch::schedule(PlanDraft* draft) {
     const std::uint64_t start = free_ns_[*last];
     for (auto rank = order_.begin(); rank <= last; ++rank) free_ns_[*rank] = start + job.time_ns;
     end = std::max(end, start + job.time_ns);
-    if (draft == nullptr) continue;
-    TaskDraft task{.start_ns = start, .time_ns = job.time_ns, .members = {}, .samples = {}, .offload = {}};
-    task.members.begin = static_cast<std::uint32_t>(draft->members.size());
-    task.samples.begin = static_cast<std::uint32_t>(draft->samples.size());
-    std::vector<std::uint32_t> members(order_.begin(), last + 1);
-    std::ranges::sort(members);
-    for (const std::uint32_t rank : members) draft->members.emplace_back(rank);
-    if (job.long_sample != UINT32_MAX) {
-      draft->samples.emplace_back(problem_.longs[job.long_sample].row);
-    }
-    for (const std::uint32_t item : job.shorts) {
-      draft->samples.emplace_back(problem_.shorts[item].row);
-    }
-    task.members.end = static_cast<std::uint32_t>(draft->members.size());
-    task.samples.end = static_cast<std::uint32_t>(draft->samples.size());
-    draft->tasks.push_back(task);
+    if (draft != nullptr) write(job, start, *draft);
   }
   return end;
 }

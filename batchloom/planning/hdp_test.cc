@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/hdp.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "batchloom/base/random.h"
+#include "batchloom/model/plan_check.h"
+#include "batchloom/model/plan_digest.h"
+#include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/hdp_testing.h"
+
+namespace batchloom::planning {
+namespace {
+
+using model::StepPlan;
+using testing::HasSubstr;
+
+constexpr std::uint32_t kCapacity = 8192;
+constexpr std::uint32_t kLayers = 32;
+
+/// Lengths as they come and as they are hard: of the same order, one giant among dust, all equal,
+/// around powers of two, around multiples of the capacity.
+rc::Gen<std::vector<std::uint32_t>> lengths(std::uint32_t most) {
+  const auto any = rc::gen::inRange<std::uint32_t>(1, most + 1);
+  const auto dust = rc::gen::inRange<std::uint32_t>(1, std::min(most, 600U) + 1);
+  const auto power = rc::gen::map(rc::gen::pair(rc::gen::inRange(0, 20), rc::gen::inRange(-1, 2)),
+                                  [most](const std::pair<int, int>& draw) {
+                                    const int length = (1 << draw.first) + draw.second;
+                                    return std::clamp(static_cast<std::uint32_t>(length), 1U, most);
+                                  });
+  const auto full = rc::gen::map(rc::gen::pair(rc::gen::inRange(1, 12), rc::gen::inRange(-1, 2)),
+                                 [most](const std::pair<int, int>& draw) {
+                                   const int length =
+                                       static_cast<int>(kCapacity) * draw.first + draw.second;
+                                   return std::min(static_cast<std::uint32_t>(length), most);
+                                 });
+  const auto equal = rc::gen::mapcat(any, [](std::uint32_t length) {
+    return rc::gen::container<std::vector<std::uint32_t>>(rc::gen::just(length));
+  });
+  const auto giant = rc::gen::map(rc::gen::container<std::vector<std::uint32_t>>(dust),
+                                  [most](std::vector<std::uint32_t> drawn) {
+                                    drawn.push_back(most);
+                                    return drawn;
+                                  });
+  return rc::gen::oneOf(rc::gen::container<std::vector<std::uint32_t>>(any),
+                        rc::gen::container<std::vector<std::uint32_t>>(dust),
+                        rc::gen::container<std::vector<std::uint32_t>>(power),
+                        rc::gen::container<std::vector<std::uint32_t>>(full), equal, giant);
+}
+
+StepPlan plan_of(std::uint32_t ranks, const std::vector<std::uint32_t>& tokens) {
+  return planner_for(ranks).plan(samples_of(tokens)).value();
+}
+
+/// All that any plan of ours must be.
+void expect_sound(const StepPlan& plan) {
+  const Status checked =
+      check_plan(plan, {.capacity = model::Capacity{.tokens = kCapacity, .layers = kLayers}});
+  EXPECT_TRUE(checked.is_ok()) << checked.to_string();
+  EXPECT_EQ(plan.digest, model::plan_digest(plan));
+  EXPECT_GE(plan.makespan_ns, plan.lower_bound_ns);
+  EXPECT_LE(replay_ns(plan), plan.makespan_ns);
+}
+
+RC_GTEST_PROP(HdpPlan, IsSoundForAnyLengths, ()) {
+  const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 40);
+  const auto tokens = *lengths(ranks * kCapacity);
+  const StepPlan plan = plan_of(ranks, tokens);
+  expect_sound(plan);
+  RC_ASSERT(!testing::Test::HasFailure());
+}
+
+RC_GTEST_PROP(HdpPlan, IsTheSameForAnyOrder, ()) {
+  const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 20);
+  auto samples = samples_of(*lengths(ranks * kCapacity));
+  const HdpPlanner planner = planner_for(ranks);
+  const StepPlan plan = planner.plan(samples).value();
+  Random random(*rc::gen::arbitrary<std::uint64_t>());
+  for (std::size_t i = samples.size(); i > 1; --i) {
+    std::swap(samples[i - 1], samples[random.below(i)]);
+  }
+  RC_ASSERT(planner.plan(samples).value() == plan);
+}
+
+TEST(HdpPlan, OfManySamplesIsCloseToItsBound) {
+  std::vector<std::uint32_t> tokens;
+  Random random(1);
+  for (int i = 0; i < 4000; ++i)
+    tokens.push_back(600 + static_cast<std::uint32_t>(random.below(7000)));
+  for (int i = 0; i < 40; ++i)
+    tokens.push_back(20'000 + static_cast<std::uint32_t>(random.below(200'000)));
+  const StepPlan plan = plan_of(64, tokens);
+  expect_sound(plan);
+  EXPECT_LE(plan.makespan_ns, plan.lower_bound_ns / 100 * 102);
+}
+
+TEST(HdpPlan, ALongSampleAloneRunsWhereItIsFastest) {
+  const StepPlan plan = plan_of(64, {100'000});
+  expect_sound(plan);
+  ASSERT_EQ(plan.tasks.size(), 1U);
+  EXPECT_EQ(plan.tasks[0].members.size(), 100'000U / 4096);
+  EXPECT_EQ(plan.makespan_ns, plan.lower_bound_ns);
+  EXPECT_EQ(plan.bound_term, model::BoundTerm::kLongest);
+}
+
+TEST(HdpPlan, RingsCutTheirSampleEvenly) {
+  const StepPlan plan = plan_of(8, {40'003});
+  for (const model::MicroBatch& micro_batch : plan.micro_batches) {
+    std::uint32_t tokens = 0;
+    for (const model::Piece& piece : plan.pieces_of(micro_batch)) tokens += piece.tokens();
+    const std::uint32_t share = 40'003 / plan.tasks[0].members.size();
+    EXPECT_GE(tokens, share);
+    EXPECT_LE(tokens, share + 1);
+  }
+}
+
+TEST(HdpPlan, WhatFitsOnNoNumberOfRanksGoesToTheHost) {
+  const StepPlan plan = plan_of(4, {10 * kCapacity});
+  expect_sound(plan);
+  EXPECT_GT(plan.tasks[0].offload, model::OffloadRatio(0));
+  EXPECT_LE(plan.tasks[0].offload, model::kOffloadAll);
+}
+
+TEST(HdpPlan, GiantsAndLongOnesShareAStep) {
+  // The giant may run on half of the ranks, and the next one on all of them only.
+  expect_sound(plan_of(4, {5 * kCapacity, 4 * kCapacity, 4 * kCapacity, 100}));
+}
+
+TEST(HdpPlan, NothingToDoIsAPlanToo) {
+  const StepPlan plan = plan_of(3, {});
+  expect_sound(plan);
+  EXPECT_EQ(plan.makespan_ns, 0U);
+  EXPECT_EQ(plan.ranks.size(), 3U);
+}
+
+TEST(HdpPlan, NamesTheSampleThatFitsNowhere) {
+  const auto refused = planner_for(4, {.offload = false}).plan(samples_of({100, 5 * kCapacity, 7}));
+  EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("sample 0:0:1:0 of 40960 tokens fits on no number of ranks: 4 of them hold "
+                        "8192 tokens each"));
+  EXPECT_FALSE(planner_for(4).plan(samples_of({4 * 16 * kCapacity + 1})).is_ok());
+  EXPECT_TRUE(planner_for(4).plan(samples_of({4 * 16 * kCapacity})).is_ok());
+}
+
+TEST(HdpPlan, RefusesSamplesThatAreNone) {
+  const HdpPlanner planner = planner_for(2);
+  EXPECT_EQ(planner.plan(samples_of({5, 0})).status().message(), "sample 0:0:1:0 has no tokens");
+  auto twice = samples_of({5, 6});
+  twice[1].id = twice[0].id;
+  EXPECT_EQ(planner.plan(twice).status().message(), "sample 0:0:0:0 is given twice");
+  const CostModel model = builtin_cost_model("h200-llama7b").value();
+  EXPECT_TRUE(HdpPlanner::create(model, {}, {.capacity_tokens = 0}).is(ErrorKind::kInvalid));
+}
+
+TEST(HdpPlan, OfAHandfulIsCloseToTheBestThereIs) {
+  const CostModel model = builtin_cost_model("h200-llama7b").value();
+  Random random(7);
+  std::uint64_t ours_sum = 0;
+  std::uint64_t best_sum = 0;
+  for (int i = 0; i < 300; ++i) {
+    const auto ranks = static_cast<std::uint32_t>(1 + random.below(3));
+    std::vector<std::uint32_t> tokens(1 + random.below(4));
+    for (std::uint32_t& length : tokens) {
+      length = static_cast<std::uint32_t>(1 + random.below(random.below(3) == 0 ? 40'000 : 9'000));
+      length = std::min(length, ranks * kCapacity);
+    }
+    const StepPlan plan = plan_of(ranks, tokens);
+    expect_sound(plan);
+    const std::uint64_t best = best_makespan_ns(model, {.ranks = ranks}, tokens) * model.layers;
+    EXPECT_LE(plan.lower_bound_ns, best) << "seed " << i;
+    EXPECT_GE(plan.makespan_ns, best) << "seed " << i;
+    EXPECT_LE(plan.makespan_ns, best / 100 * 110) << "seed " << i;
+    ours_sum += plan.makespan_ns;
+    best_sum += best;
+  }
+  EXPECT_LE(ours_sum, best_sum / 100 * 102);
+}
+
+}  // namespace
+}  // namespace batchloom::planning
