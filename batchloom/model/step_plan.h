@@ -2,7 +2,7 @@
 // A StepPlan says everything about one optimizer step, from planner to GPU: nothing downstream
 // derives a length, an owner or an order again.
 //
-//   samples   what the step trains on, in drawing order
+//   samples   what the step trains on, in the planner's order
 //   pieces    who holds which tokens of them: rank by rank, micro-batch by micro-batch, in the
 //   order
 //             in which a batch object stores them

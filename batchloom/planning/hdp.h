@@ -7,7 +7,7 @@
 //
 // It is gang scheduling of moldable tasks. The plan states the lower bound that no plan of the step
 // can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works: gang_placement.h,
-// rank_loads.h, load_repair.h, in this order. The digest of what was tried: docs/design.
+// rank_loads.h, load_repair.h, in this order.
 #pragma once
 
 #include "batchloom/model/step_plan.h"

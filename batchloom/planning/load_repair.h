@@ -18,7 +18,7 @@ struct RepairEffort {
   std::uint32_t steps = 1500;
 };
 
-/// Stops early at `bound_ns`, below which no plan can end.
+/// Stops early close above `bound_ns`, below which no plan can end.
 void repair_loads(RankLoads& loads, std::uint64_t bound_ns, const RepairEffort& effort);
 
 }  // namespace batchloom::planning

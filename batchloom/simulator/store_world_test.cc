@@ -81,7 +81,7 @@ TEST(StoreWorld, NoSeedBreaksARule) {
   options.jobs = 2;
   const SimSummary summary = run_store_sim(*runtime, options);
   if (summary.failure) {
-    ADD_FAILURE() << "batchloom sim --seed=" << summary.failure->seed << ": "
+    ADD_FAILURE() << "batchloom sim store --seeds=1 --first-seed=" << summary.failure->seed << ": "
                   << summary.failure->run.violations.at(0);
   }
   EXPECT_EQ(summary.seeds, options.seeds);

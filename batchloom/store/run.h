@@ -60,7 +60,7 @@ struct Run {
   std::uint32_t position = 0;  ///< Of the step in the object.
   model::HdpRank rank;
   TokenWidth token_width = TokenWidth::k32;
-  std::uint64_t samples_digest = 0;  ///< Of the step's sample ids in drawing order.
+  std::uint64_t samples_digest = 0;  ///< Of the step's sample ids, in the plan's order.
   std::uint64_t plan_digest = 0;
   std::uint64_t global_valid_labels = 0;
   std::vector<RunMicroBatch> micro_batches;
