@@ -2,7 +2,7 @@
 #include "batchloom/planning/plan_draft.h"
 
 #include <algorithm>
-#include <tuple>
+#include <compare>
 #include <utility>
 
 #include "batchloom/model/plan_digest.h"
@@ -31,10 +31,24 @@ class PlanMaker {
 
  private:
   void order_tasks() {
-    std::ranges::sort(draft_.tasks, {}, [this](const TaskDraft& task) {
-      return std::make_tuple(task.start_ns, ~task.time_ns,
-                             draft_.samples[task.samples.begin].value);
-    });
+    struct Key {
+      std::uint64_t start_ns;
+      std::uint64_t inverse_time_ns;
+      std::uint32_t first_sample;
+      std::uint32_t task;
+      auto operator<=>(const Key&) const = default;
+    };
+    std::vector<Key> keys;
+    keys.reserve(draft_.tasks.size());
+    for (std::uint32_t i = 0; i < draft_.tasks.size(); ++i) {
+      const TaskDraft& task = draft_.tasks[i];
+      keys.push_back({task.start_ns, ~task.time_ns, draft_.samples[task.samples.begin].value, i});
+    }
+    std::ranges::sort(keys);
+    std::vector<TaskDraft> ordered;
+    ordered.reserve(keys.size());
+    for (const Key& key : keys) ordered.push_back(draft_.tasks[key.task]);
+    draft_.tasks = std::move(ordered);
   }
 
   void add_tasks() {

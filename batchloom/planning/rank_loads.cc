@@ -103,6 +103,19 @@ void RankLoads::gather(std::uint32_t rank, Items& items) const {
   for (std::uint32_t item = first_[rank]; item != kNone; item = next_[item]) items.push_back(item);
 }
 
+void RankLoads::pack_items(const Items& items) const {
+  bins_.clear();
+  bin_of_.clear();
+  for (const std::uint32_t item : items) {
+    const std::uint32_t tokens = shorts_[item].tokens;
+    std::uint32_t bin = 0;
+    while (bin < bins_.size() && bins_[bin] + tokens > costs_.shape().capacity_tokens) ++bin;
+    if (bin == bins_.size()) bins_.push_back(0);
+    bins_[bin] += tokens;
+    bin_of_.push_back(bin);
+  }
+}
+
 std::uint64_t RankLoads::end_with(std::uint32_t rank, const Items& items, std::uint32_t without,
                                   std::uint32_t with) const {
   const std::uint32_t capacity = costs_.shape().capacity_tokens;

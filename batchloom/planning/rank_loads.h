@@ -68,6 +68,8 @@ class RankLoads {
     return shorts_[item].attention_ns + shorts_[item].tokens * costs_.least_rest_per_token() / 1024;
   }
   void gather(std::uint32_t rank, Items& items) const;
+  /// First-fit: which of bins_ each lies in, and how many tokens those hold.
+  void pack_items(const Items& items) const;
   /// When the rank would end with `items` without one of them and with another.
   std::uint64_t end_with(std::uint32_t rank, const Items& items, std::uint32_t without,
                          std::uint32_t with) const;
@@ -82,25 +84,20 @@ class RankLoads {
   std::vector<std::uint32_t> next_;  // By item.
   std::vector<std::uint32_t> rank_of_;
   mutable Items give_items_, take_items_;
-  mutable std::vector<std::uint32_t> bins_;
+  mutable std::vector<std::uint32_t> bins_, bin_of_;
 };
 
 template <class Visit>
 void RankLoads::for_each_pack(std::uint32_t rank, Visit visit) const {
-  std::vector<Items> packs;
-  std::vector<std::uint32_t> tokens;
-  for (std::uint32_t item = first_[rank]; item != kNone; item = next_[item]) {
-    const std::uint32_t size = shorts_[item].tokens;
-    std::size_t pack = 0;
-    while (pack < packs.size() && tokens[pack] + size > costs_.shape().capacity_tokens) ++pack;
-    if (pack == packs.size()) {
-      packs.emplace_back();
-      tokens.push_back(0);
+  gather(rank, give_items_);
+  pack_items(give_items_);
+  for (std::uint32_t bin = 0; bin < bins_.size(); ++bin) {
+    take_items_.clear();
+    for (std::size_t i = 0; i < give_items_.size(); ++i) {
+      if (bin_of_[i] == bin) take_items_.push_back(give_items_[i]);
     }
-    packs[pack].push_back(item);
-    tokens[pack] += size;
+    visit(std::span<const std::uint32_t>(take_items_), bins_[bin]);
   }
-  for (std::size_t pack = 0; pack < packs.size(); ++pack) visit(packs[pack], tokens[pack]);
 }
 
 }  // namespace batchloom::planning

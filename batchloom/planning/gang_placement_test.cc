@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/gang_placement.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "batchloom/planning/builtin_costs.h"
+
+namespace batchloom::planning {
+namespace {
+
+struct World {
+  HdpCosts costs;
+  HdpProblem problem;
+};
+
+World world_of(std::uint32_t ranks, const std::vector<std::uint32_t>& tokens) {
+  HdpCosts costs =
+      HdpCosts::create(builtin_cost_model("h200-llama7b").value(), {.ranks = ranks}).value();
+  HdpProblem problem =
+      make_problem(costs, tokens, [](std::uint32_t row) { return std::to_string(row); }).value();
+  return {std::move(costs), std::move(problem)};
+}
+
+/// Every gang begins when all of its ranks are free, and takes what it costs.
+void check_gangs(const World& world, const GangPlacement& placement) {
+  RC_ASSERT(placement.gangs.size() == world.problem.longs.size());
+  std::vector<std::uint64_t> free_ns(world.costs.shape().ranks, 0);
+  for (const PlacedGang& gang : placement.gangs) {
+    const DegreeRange degrees = world.costs.degrees(gang.tokens);
+    RC_ASSERT(gang.degree >= degrees.min);
+    RC_ASSERT(gang.degree <= degrees.max);
+    RC_ASSERT(gang.time_ns ==
+              world.costs.gang_ns(world.costs.attention_ns(gang.tokens), gang.tokens, gang.degree));
+    for (std::uint32_t rank = gang.first_rank; rank < gang.first_rank + gang.degree; ++rank) {
+      RC_ASSERT(free_ns.at(rank) <= gang.start_ns);
+      free_ns[rank] = gang.start_ns + gang.time_ns;
+    }
+  }
+  for (std::uint32_t rank = 0; rank < free_ns.size(); ++rank) {
+    RC_ASSERT(free_ns[rank] <= placement.end_ns[rank]);
+  }
+}
+
+RC_GTEST_PROP(GangPlacement, IsASchedule, ()) {
+  const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 40);
+  const auto length = rc::gen::inRange<std::uint32_t>(1, ranks * 8192 + 1);
+  const World world = world_of(ranks, *rc::gen::container<std::vector<std::uint32_t>>(length));
+  const auto shelves = *rc::gen::inRange<std::uint32_t>(0, 4);
+  // High enough for any number of samples one after the other.
+  const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, shelves);
+  if (shelves == 0) RC_ASSERT(placement.has_value());
+  if (placement) check_gangs(world, *placement);
+}
+
+TEST(GangPlacement, KeepsItsTargetOrFails) {
+  const World world = world_of(8, {60'000, 50'000, 40'000, 30'000, 20'000});
+  const std::uint64_t bound = world.problem.lower_bound_ns();
+  EXPECT_FALSE(place_gangs(world.costs, world.problem, bound / 2, 0).has_value());
+  for (std::uint64_t target = bound; target < 4 * bound; target += bound / 8) {
+    const auto placement = place_gangs(world.costs, world.problem, target, 0);
+    if (!placement) continue;
+    for (const std::uint64_t end : placement->end_ns) EXPECT_LE(end, target);
+  }
+}
+
+TEST(GangPlacement, AShelfEndsNearlyTogether) {
+  const World world = world_of(16, {40'000, 39'000, 38'000});
+  const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 1);
+  ASSERT_TRUE(placement.has_value());
+  std::uint64_t last = 0;
+  for (const PlacedGang& gang : placement->gangs) {
+    EXPECT_EQ(gang.start_ns, 0U);
+    last = std::max(last, gang.time_ns);
+  }
+  std::uint64_t used = 0;
+  for (const std::uint64_t end : placement->end_ns) used += end;
+  EXPECT_GE(used * 100, last * 16 * 97);
+}
+
+TEST(GangPlacement, WaitsForAllWhereNoGroupIsWideEnough) {
+  // The first may run on half of the ranks, and then nobody else finds all of them together.
+  const World world = world_of(4, {5 * 8192, 4 * 8192, 4 * 8192});
+  const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 0);
+  ASSERT_TRUE(placement.has_value());
+  EXPECT_EQ(placement->gangs[1].degree, 4U);
+  EXPECT_EQ(placement->gangs[2].degree, 4U);
+  EXPECT_GE(placement->gangs[1].start_ns, placement->gangs[0].time_ns);
+}
+
+}  // namespace
+}  // namespace batchloom::planning
