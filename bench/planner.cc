@@ -99,12 +99,12 @@ class PlannerBench {
       plan_ms.push_back(one.plan_ms);
       gaps.push_back(one.gap);
     }
-    rows.push_back(
-        fmt::format(R"({{"case": "{}", "lengths": "{}", "context": {}, "gap_median": {:.4f}, )"
-                    R"("gap_worst": {:.4f}, "plan_ms_median": {:.2f}, "plan_ms_worst": {:.2f}, )"
-                    R"("proof_ms_worst": {:.2f}}})",
-                    of.name, of.total_tokens, distribution, context, median(gaps), worst.gap,
-                    median(plan_ms), worst.plan_ms, worst.proof_ms));
+    rows.push_back(fmt::format(
+        R"({{"case": "{}", "tokens": {}, "lengths": "{}", "context": {}, "gap_median": {:.4f}, )"
+        R"("gap_worst": {:.4f}, "plan_ms_median": {:.2f}, "plan_ms_worst": {:.2f}, )"
+        R"("proof_ms_worst": {:.2f}}})",
+        of.name, of.total_tokens, distribution, context, median(gaps), worst.gap, median(plan_ms),
+        worst.plan_ms, worst.proof_ms));
     return worst;
   }
 
