@@ -12,6 +12,7 @@ namespace {
 // Shares of the lower bound, in 1/1,000.
 constexpr std::uint64_t kExact = 1000;
 constexpr std::uint64_t kClose = 1016;        ///< Better ones are not worth another try.
+constexpr std::uint64_t kVeryClose = 1006;    ///< Exchanges stop here; with many ranks above.
 constexpr std::uint64_t kCoarseFirst = 1015;  ///< The first target where packs are coarse.
 constexpr std::uint64_t kFineStep = 4;        ///< From one target to the next.
 constexpr std::uint64_t kFineMost = 1100;     ///< Above, steps are a tenth.
@@ -43,8 +44,12 @@ std::optional<GangPlacement> place_below(const HdpCosts& costs, const HdpProblem
 HdpAssignment fill_up(const HdpCosts& costs, const HdpProblem& problem, GangPlacement gangs) {
   RankLoads loads(costs, problem.shorts, gangs.end_ns);
   loads.spread();
-  repair_loads(loads, problem.lower_bound_ns(),
-               {.rounds = 5, .steps = 1500 + costs.shape().ranks / 6});
+  const std::uint64_t bound_ns = problem.lower_bound_ns();
+  const bool many = costs.shape().ranks > kManyRanks;
+  repair_loads(loads, bound_ns,
+               {.enough_ns = share_of(bound_ns, many ? kClose : kVeryClose),
+                .rounds = 5,
+                .steps = 1500 + costs.shape().ranks / 6});
   const std::uint64_t makespan_ns = loads.makespan_ns();
   return {std::move(gangs), std::move(loads), makespan_ns};
 }

@@ -8,13 +8,12 @@
 namespace batchloom::planning {
 namespace {
 
-/// Nothing is gained by ending less than 1 / this of the bound above it.
-constexpr std::uint64_t kCloseEnough = 1000;
 constexpr std::size_t kPartners = 12;
 
 class Repair {
  public:
-  Repair(RankLoads& loads, std::uint64_t bound_ns) : loads_(loads), bound_ns_(bound_ns) {}
+  Repair(RankLoads& loads, std::uint64_t bound_ns, std::uint64_t enough_ns)
+      : loads_(loads), bound_ns_(bound_ns), enough_ns_(std::max(bound_ns, enough_ns)) {}
 
   void smooth() {
     std::vector<std::uint32_t> order(loads_.ranks());
@@ -22,11 +21,10 @@ class Repair {
     std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
       return std::make_tuple(loads_.end_ns(b), a) < std::make_tuple(loads_.end_ns(a), b);
     });
-    const std::uint64_t enough = bound_ns_ + bound_ns_ / kCloseEnough;
     for (std::size_t i = 0; i < order.size() / 2; ++i) {
       const std::uint32_t from = order[i];
       const std::uint32_t to = order[order.size() - 1 - i];
-      if (loads_.end_ns(from) <= enough) break;
+      if (loads_.end_ns(from) <= enough_ns_) break;
       exchange(from, to, (loads_.end_ns(from) - loads_.end_ns(to)) / 2);
     }
   }
@@ -38,7 +36,7 @@ class Repair {
       const std::uint32_t from = top(last_);
       const std::uint64_t end = loads_.end_ns(from);
       if (end <= target) {
-        if (end <= bound_ns_ + bound_ns_ / kCloseEnough) return;
+        if (end <= enough_ns_) return;
         target = next_target();
         continue;
       }
@@ -147,6 +145,7 @@ class Repair {
 
   RankLoads& loads_;
   const std::uint64_t bound_ns_;
+  const std::uint64_t enough_ns_;
   LastQueue last_;
   FirstQueue first_;
 };
@@ -154,9 +153,9 @@ class Repair {
 }  // namespace
 
 void repair_loads(RankLoads& loads, std::uint64_t bound_ns, const RepairEffort& effort) {
-  Repair repair(loads, bound_ns);
+  Repair repair(loads, bound_ns, effort.enough_ns);
   for (std::uint32_t round = 0; round < effort.rounds; ++round) {
-    if (loads.makespan_ns() <= bound_ns + bound_ns / kCloseEnough) return;
+    if (loads.makespan_ns() <= std::max(bound_ns, effort.enough_ns)) return;
     repair.smooth();
   }
   repair.lower(effort.steps);

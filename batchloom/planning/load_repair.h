@@ -14,11 +14,12 @@
 namespace batchloom::planning {
 
 struct RepairEffort {
+  std::uint64_t enough_ns = 0;  ///< No better end is asked for.
   std::uint32_t rounds = 5;
   std::uint32_t steps = 1500;
 };
 
-/// Stops early close above `bound_ns`, below which no plan can end.
+/// Stops early at `enough_ns`, or at `bound_ns`, below which no plan can end.
 void repair_loads(RankLoads& loads, std::uint64_t bound_ns, const RepairEffort& effort);
 
 }  // namespace batchloom::planning
