@@ -16,6 +16,7 @@
 #include "batchloom/model/plan_check.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp.h"
+#include "batchloom/planning/plan_samples.h"
 #include "batchloom/simulator/length_distributions.h"
 #include "bench/measure.h"
 
@@ -56,17 +57,6 @@ struct Measured {
   }
 };
 
-std::vector<model::PlanSample> samples_of(const simulator::LengthDraw& draw) {
-  std::vector<model::PlanSample> samples;
-  for (const std::uint32_t tokens : must(simulator::draw_lengths(draw))) {
-    model::PlanSample& sample = samples.emplace_back();
-    sample.id.index = model::RecordIndex(samples.size());
-    sample.tokens = tokens;
-    sample.valid_labels = tokens;
-  }
-  return samples;
-}
-
 class PlannerBench {
  public:
   explicit PlannerBench(const Effort& effort) : effort_(effort) {}
@@ -91,10 +81,12 @@ class PlannerBench {
     Measured worst;
     std::vector<double> plan_ms, gaps;
     for (std::uint64_t seed = 1; seed <= effort_.seeds; ++seed) {
-      const Measured one = measure_step(planner, samples_of({.distribution = distribution,
+      const Measured one = measure_step(
+          planner,
+          planning::samples_of(must(simulator::draw_lengths({.distribution = distribution,
                                                              .context_tokens = context,
                                                              .total_tokens = of.total_tokens,
-                                                             .seed = seed}));
+                                                             .seed = seed}))));
       worst.take_worst(one);
       plan_ms.push_back(one.plan_ms);
       gaps.push_back(one.gap);

@@ -15,6 +15,8 @@
 namespace batchloom::planning {
 namespace {
 
+using Lengths = std::vector<std::uint32_t>;
+
 using model::StepPlan;
 using testing::HasSubstr;
 
@@ -137,19 +139,21 @@ TEST(HdpPlan, NothingToDoIsAPlanToo) {
 }
 
 TEST(HdpPlan, NamesTheSampleThatFitsNowhere) {
-  const auto refused = planner_for(4, {.offload = false}).plan(samples_of({100, 5 * kCapacity, 7}));
+  const auto refused =
+      planner_for(4, {.offload = false}).plan(samples_of(Lengths{100, 5 * kCapacity, 7}));
   EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
   EXPECT_THAT(std::string(refused.status().message()),
               HasSubstr("sample 0:0:1:0 of 40960 tokens fits on no number of ranks: 4 of them hold "
                         "8192 tokens each"));
-  EXPECT_FALSE(planner_for(4).plan(samples_of({4 * 16 * kCapacity + 1})).is_ok());
-  EXPECT_TRUE(planner_for(4).plan(samples_of({4 * 16 * kCapacity})).is_ok());
+  EXPECT_FALSE(planner_for(4).plan(samples_of(Lengths{4 * 16 * kCapacity + 1})).is_ok());
+  EXPECT_TRUE(planner_for(4).plan(samples_of(Lengths{4 * 16 * kCapacity})).is_ok());
 }
 
 TEST(HdpPlan, RefusesSamplesThatAreNone) {
   const HdpPlanner planner = planner_for(2);
-  EXPECT_EQ(planner.plan(samples_of({5, 0})).status().message(), "sample 0:0:1:0 has no tokens");
-  auto twice = samples_of({5, 6});
+  EXPECT_EQ(planner.plan(samples_of(Lengths{5, 0})).status().message(),
+            "sample 0:0:1:0 has no tokens");
+  auto twice = samples_of(Lengths{5, 6});
   twice[1].id = twice[0].id;
   EXPECT_EQ(planner.plan(twice).status().message(), "sample 0:0:0:0 is given twice");
   const CostModel model = builtin_cost_model("h200-llama7b").value();

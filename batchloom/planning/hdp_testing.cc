@@ -106,17 +106,6 @@ class Exhaustive {
 
 }  // namespace
 
-std::vector<model::PlanSample> samples_of(const std::vector<std::uint32_t>& tokens) {
-  std::vector<model::PlanSample> samples;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    model::PlanSample& sample = samples.emplace_back();
-    sample.id.index = model::RecordIndex(i);
-    sample.tokens = tokens[i];
-    sample.valid_labels = tokens[i] - 1;
-  }
-  return samples;
-}
-
 HdpPlanner planner_for(std::uint32_t ranks, const HdpOptions& options) {
   return HdpPlanner::create(
              builtin_cost_model("h200-llama7b").value(),

@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "batchloom/planning/hdp.h"
+#include "batchloom/planning/plan_samples.h"
 
 namespace batchloom::planning {
-
-/// Samples 0, 1, 2, ... of one source, of so many tokens each.
-std::vector<model::PlanSample> samples_of(const std::vector<std::uint32_t>& tokens);
 
 /// A planner for so many ranks along dp, with the built-in model.
 HdpPlanner planner_for(std::uint32_t ranks, const HdpOptions& options = {});

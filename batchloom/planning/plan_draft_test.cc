@@ -11,6 +11,8 @@
 namespace batchloom::planning {
 namespace {
 
+using Lengths = std::vector<std::uint32_t>;
+
 using model::HdpRank;
 using model::SampleIndex;
 using model::StepPlan;
@@ -27,7 +29,7 @@ StepPlan ring_of(std::uint32_t degree, std::uint32_t tokens) {
   draft.samples = {SampleIndex(0)};
   draft.tasks = {{.time_ns = 1, .members = {0, degree}, .samples = {0, 1}}};
   draft.makespan_ns = 1;
-  return make_plan(ranks(degree), "test", samples_of({tokens}), draft);
+  return make_plan(ranks(degree), "test", samples_of(Lengths{tokens}), draft);
 }
 
 RC_GTEST_PROP(PlanDraft, ARingTilesItsSample, ()) {
@@ -63,7 +65,7 @@ TEST(PlanDraft, TasksGoByStartThenByTimeThenBySample) {
       {.start_ns = 0, .time_ns = 7, .members = {3, 4}, .samples = {1, 2}},
   };
   draft.makespan_ns = 14;
-  const StepPlan plan = make_plan(ranks(2), "test", samples_of({10, 20, 30, 40}), draft);
+  const StepPlan plan = make_plan(ranks(2), "test", samples_of(Lengths{10, 20, 30, 40}), draft);
   ASSERT_TRUE(check_plan(plan).is_ok()) << check_plan(plan).to_string();
   std::vector<std::uint64_t> times;
   for (const model::Task& task : plan.tasks) times.push_back(task.cost_ns);
@@ -79,7 +81,7 @@ TEST(PlanDraft, PacksHoldWholeSamples) {
   draft.samples = {SampleIndex(1), SampleIndex(0)};
   draft.tasks = {{.time_ns = 1, .members = {0, 1}, .samples = {0, 2}}};
   draft.makespan_ns = 1;
-  const StepPlan plan = make_plan(ranks(2), "test", samples_of({10, 20}), draft);
+  const StepPlan plan = make_plan(ranks(2), "test", samples_of(Lengths{10, 20}), draft);
   ASSERT_TRUE(check_plan(plan).is_ok());
   EXPECT_THAT(plan.pieces, ElementsAre(model::Piece{SampleIndex(1), 0, 20},
                                        model::Piece{SampleIndex(0), 0, 10}));

@@ -52,7 +52,8 @@ OUTPUT = re.compile(
     r"\bstd::(?:cout|cerr|clog)\b|\b(?:fmt|std)::print(?:ln)?\b"
     rf"|{STD}(?:printf|fprintf|puts|fputs|putchar)\("
 )
-MAY_PRINT = ("cli/", "bench/", "tests/", "batchloom/base/log.cc", "batchloom/base/check.cc")
+MAY_PRINT = ("cli/", "bench/", "examples/", "tests/")
+MAY_PRINT += ("batchloom/base/log.cc", "batchloom/base/check.cc")
 
 MAY_DEFINE = {f"batchloom/base/{name}.h" for name in ("status", "check", "mutex")}
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "batchloom/model/step_plan.h"
+
+namespace batchloom::planning {
+
+/// Samples where only lengths are known, as in studies: records 0, 1, 2, ... of source 0, each
+/// whole, all labels of which count but the last token's, which has none.
+std::vector<model::PlanSample> samples_of(std::span<const std::uint32_t> tokens);
+
+}  // namespace batchloom::planning
