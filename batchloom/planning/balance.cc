@@ -59,20 +59,6 @@ std::vector<std::uint32_t> by_size(std::span<const SizedItem> items) {
   return descending(items.size(), [&](std::uint32_t i) { return items[i].size; });
 }
 
-std::optional<Buckets> fit_by_size(std::span<const SizedItem> items, std::uint32_t bins,
-                                   std::uint32_t capacity) {
-  std::vector<std::uint64_t> sizes(bins, 0);
-  Buckets buckets(items.size());
-  for (const std::uint32_t i : by_size(items)) {
-    std::uint32_t bin = 0;
-    while (bin < bins && sizes[bin] + items[i].size > capacity) ++bin;
-    if (bin == bins) return std::nullopt;
-    sizes[bin] += items[i].size;
-    buckets[i] = bin;
-  }
-  return buckets;
-}
-
 std::optional<Buckets> fit_by_cost(std::span<const SizedItem> items, std::uint32_t bins,
                                    std::uint32_t capacity) {
   std::vector<std::uint64_t> sizes(bins, 0);
@@ -148,10 +134,24 @@ std::optional<std::uint32_t> count_bins(std::span<const SizedItem> items, std::u
   return static_cast<std::uint32_t>(sizes.size());
 }
 
+std::optional<Buckets> fit_within(std::span<const SizedItem> items, std::uint32_t bins,
+                                  std::uint32_t capacity) {
+  std::vector<std::uint64_t> sizes(bins, 0);
+  Buckets buckets(items.size());
+  for (const std::uint32_t i : by_size(items)) {
+    std::uint32_t bin = 0;
+    while (bin < bins && sizes[bin] + items[i].size > capacity) ++bin;
+    if (bin == bins) return std::nullopt;
+    sizes[bin] += items[i].size;
+    buckets[i] = bin;
+  }
+  return buckets;
+}
+
 std::optional<Buckets> balance_within(std::span<const SizedItem> items, std::uint32_t bins,
                                       std::uint32_t capacity) {
   if (auto fitted = fit_by_cost(items, bins, capacity)) return fitted;
-  return fit_by_size(items, bins, capacity);
+  return fit_within(items, bins, capacity);
 }
 
 double imbalance_of(std::span<const std::uint64_t> costs, const Buckets& of,

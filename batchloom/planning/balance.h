@@ -39,6 +39,10 @@ std::optional<std::uint32_t> count_bins(std::span<const SizedItem> items, std::u
 std::optional<Buckets> balance_within(std::span<const SizedItem> items, std::uint32_t bins,
                                       std::uint32_t capacity);
 
+/// The same by size alone.
+std::optional<Buckets> fit_within(std::span<const SizedItem> items, std::uint32_t bins,
+                                  std::uint32_t capacity);
+
 /// The largest sum of a bucket over the mean: 1 is perfect. 1 where all costs are 0.
 double imbalance_of(std::span<const std::uint64_t> costs, const Buckets& of, std::uint32_t buckets);
 

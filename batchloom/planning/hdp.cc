@@ -8,25 +8,11 @@
 
 #include "batchloom/planning/hdp_assign.h"
 #include "batchloom/planning/plan_draft.h"
+#include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/small_search.h"
 
 namespace batchloom::planning {
 namespace {
-
-Status sort_by_id(std::vector<model::PlanSample>& samples) {
-  if (!std::ranges::is_sorted(samples, {}, &model::PlanSample::id)) {
-    std::ranges::sort(samples, {}, &model::PlanSample::id);
-  }
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (samples[i].tokens == 0) {
-      return Status::invalid(fmt::format("sample {} has no tokens", to_string(samples[i].id)));
-    }
-    if (i > 0 && samples[i - 1].id == samples[i].id) {
-      return Status::invalid(fmt::format("sample {} is given twice", to_string(samples[i].id)));
-    }
-  }
-  return Status::ok();
-}
 
 /// Collects tasks.
 class DraftWriter {
@@ -87,15 +73,6 @@ PlanDraft draft_of(const HdpCosts& costs, const HdpProblem& problem) {
   PlanDraft draft = std::move(writer).take();
   draft.makespan_ns = assignment.makespan_ns;
   return draft;
-}
-
-void scale(PlanDraft& draft, std::uint64_t layers) {
-  for (TaskDraft& task : draft.tasks) {
-    task.start_ns *= layers;
-    task.time_ns *= layers;
-  }
-  draft.lower_bound_ns *= layers;
-  draft.makespan_ns *= layers;
 }
 
 }  // namespace

@@ -42,7 +42,9 @@ class PlanMaker {
     keys.reserve(draft_.tasks.size());
     for (std::uint32_t i = 0; i < draft_.tasks.size(); ++i) {
       const TaskDraft& task = draft_.tasks[i];
-      keys.push_back({task.start_ns, ~task.time_ns, draft_.samples[task.samples.begin].value, i});
+      const std::uint32_t first =
+          task.samples.size() == 0 ? UINT32_MAX : draft_.samples[task.samples.begin].value;
+      keys.push_back({task.start_ns, ~task.time_ns, first, i});
     }
     std::ranges::sort(keys);
     std::vector<TaskDraft> ordered;
@@ -91,13 +93,8 @@ class PlanMaker {
       model::MicroBatch& micro_batch = plan_.micro_batches[i];
       const TaskDraft& task = draft_.tasks[micro_batch.task.value];
       const auto begin = static_cast<std::uint32_t>(plan_.pieces.size());
-      if (task.members.size() > 1) {
-        add_chunks(draft_.samples[task.samples.begin], place_in_ring_[i], task.members.size());
-      } else {
-        for (std::uint32_t place = task.samples.begin; place < task.samples.end; ++place) {
-          const model::SampleIndex sample = draft_.samples[place];
-          plan_.pieces.push_back({sample, 0, plan_.samples[sample.value].tokens});
-        }
+      for (std::uint32_t place = task.samples.begin; place < task.samples.end; ++place) {
+        add_chunks(draft_.samples[place], place_in_ring_[i], task.members.size());
       }
       micro_batch.pieces = {begin, static_cast<std::uint32_t>(plan_.pieces.size())};
     }
@@ -112,9 +109,10 @@ class PlanMaker {
       const std::uint32_t begin = chunk * size + std::min(chunk, longer);
       const std::uint32_t end = begin + size + (chunk < longer ? 1 : 0);
       if (begin == end) continue;
-      // Neighbours are one piece.
-      if (chunk == degree && place == degree - 1 && !plan_.pieces.empty() &&
-          plan_.pieces.back().sample == sample && plan_.pieces.back().hi == begin) {
+      // The last member's are neighbours, and one piece; so are those of a gang of one.
+      const bool joins = chunk != place && !plan_.pieces.empty() &&
+                         plan_.pieces.back().sample == sample && plan_.pieces.back().hi == begin;
+      if (joins) {
         plan_.pieces.back().hi = end;
         continue;
       }
@@ -128,6 +126,15 @@ class PlanMaker {
 };
 
 }  // namespace
+
+void scale(PlanDraft& draft, std::uint64_t layers) {
+  for (TaskDraft& task : draft.tasks) {
+    task.start_ns *= layers;
+    task.time_ns *= layers;
+  }
+  draft.lower_bound_ns *= layers;
+  draft.makespan_ns *= layers;
+}
 
 StepPlan make_plan(model::Topology topology, std::string strategy,
                    std::vector<model::PlanSample> samples, PlanDraft draft) {

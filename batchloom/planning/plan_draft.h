@@ -9,12 +9,12 @@
 
 namespace batchloom::planning {
 
-/// A gang, or a pack on one rank.
+/// A gang, or a pack on one rank, or both: samples of which every member holds a share.
 struct TaskDraft {
   std::uint64_t start_ns = 0;      ///< When its members begin it.
   std::uint64_t time_ns = 0;       ///< What it takes on each of them.
   model::IndexRange members = {};  ///< Of PlanDraft::members, in ring order.
-  model::IndexRange samples = {};  ///< Of PlanDraft::samples. Several: whole ones, on one member.
+  model::IndexRange samples = {};  ///< Of PlanDraft::samples. None: a filler.
   model::OffloadRatio offload = {};
 };
 
@@ -28,13 +28,16 @@ struct PlanDraft {
   std::uint64_t makespan_ns = 0;
 };
 
+/// From times of one layer to those of all.
+void scale(PlanDraft& draft, std::uint64_t layers);
+
 /// The plan of `samples` whose topology is `topology`.
 ///
 ///  1. Tasks by (start, -time, first sample): the one order that all ranks follow. Each goes
 ///     forward and backward before the next one of its ranks.
-///  2. A gang of d cuts its sample into 2d chunks that differ by at most one token; member i holds
+///  2. A gang of d cuts each sample into 2d chunks that differ by at most one token; member i holds
 ///     chunks i and 2d - 1 - i, so that causal attention is the same work for all. A gang of one
-///     and the samples of a pack are not cut.
+///     cuts nothing.
 ///
 /// Preconditions: each sample is in one task, each rank below the topology's HDP size.
 model::StepPlan make_plan(model::Topology topology, std::string strategy,

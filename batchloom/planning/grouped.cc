@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/grouped.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "batchloom/planning/balance.h"
+#include "batchloom/planning/hdp_costs.h"
+#include "batchloom/planning/plan_draft.h"
+#include "batchloom/planning/plan_samples.h"
+
+namespace batchloom::planning {
+namespace {
+
+/// Samples that run together, by row.
+using RowBatch = std::vector<std::uint32_t>;
+
+class GroupedPlan {
+ public:
+  GroupedPlan(const HdpCosts& costs, const model::Topology& topology, const GroupedOptions& options,
+              std::span<const model::PlanSample> samples)
+      : costs_(costs),
+        topology_(topology),
+        options_(options),
+        samples_(samples),
+        groups_(topology.extent(model::Axis::kDp)),
+        degree_(topology.extent(model::Axis::kCp)) {}
+
+  Result<PlanDraft> make() {
+    BL_RETURN_IF_ERROR(check_samples());
+    const std::vector<RowBatch> members = assign_groups();
+    std::uint32_t batches = 0;
+    for (const RowBatch& rows : members) batches = std::max(batches, batches_needed(rows));
+    for (std::uint32_t group = 0; group < groups_; ++group)
+      add_group(group, members[group], batches);
+    return std::move(draft_);
+  }
+
+ private:
+  Status check_samples() const {
+    for (const model::PlanSample& sample : samples_) {
+      if (share_of(sample) <= options_.capacity_tokens) continue;
+      return Status::invalid(fmt::format(
+          "sample {} of {} tokens does not fit: a group of {} ranks holds {} tokens each; raise "
+          "the capacity or the extent of cp, or cut samples at fewer tokens (max_sample_tokens)",
+          to_string(sample.id), sample.tokens, degree_, options_.capacity_tokens));
+    }
+    return Status::ok();
+  }
+
+  /// Of the member that holds most of the sample.
+  std::uint32_t share_of(const model::PlanSample& sample) const {
+    return (sample.tokens + degree_ - 1) / degree_;
+  }
+  std::uint64_t attention_ns(const model::PlanSample& sample) const {
+    return (costs_.attention_ns(sample.tokens) + degree_ - 1) / degree_;
+  }
+  /// For ranking: what the sample adds to a member's work.
+  std::uint64_t cost_of(std::uint32_t row) const {
+    const model::PlanSample& sample = samples_[row];
+    return attention_ns(sample) + share_of(sample) * costs_.least_rest_per_token() / 1024;
+  }
+
+  Buckets buckets() const {
+    std::vector<std::uint64_t> costs(samples_.size());
+    for (std::uint32_t row = 0; row < costs.size(); ++row) costs[row] = cost_of(row);
+    if (options_.balance == GroupedBalance::kKarmarkarKarp) {
+      return balance_karmarkar_karp(costs, groups_);
+    }
+    if (options_.balance != GroupedBalance::kNone) return balance_lpt(costs, groups_);
+    Buckets dealt(samples_.size());
+    for (std::uint32_t row = 0; row < dealt.size(); ++row) dealt[row] = row % groups_;
+    return dealt;
+  }
+
+  std::vector<RowBatch> assign_groups() const {
+    std::vector<RowBatch> members(groups_);
+    const Buckets of = buckets();
+    for (std::uint32_t row = 0; row < of.size(); ++row) members[of[row]].push_back(row);
+    return members;
+  }
+
+  std::vector<SizedItem> items_of(const RowBatch& rows) const {
+    std::vector<SizedItem> items;
+    for (const std::uint32_t row : rows) items.push_back({cost_of(row), share_of(samples_[row])});
+    return items;
+  }
+  std::uint32_t batches_needed(const RowBatch& rows) const {
+    return *count_bins(items_of(rows), options_.capacity_tokens);
+  }
+
+  std::uint64_t time_ns(const RowBatch& rows) const {
+    std::uint64_t time = 0;
+    std::uint32_t tokens = 0;
+    for (const std::uint32_t row : rows) {
+      time += attention_ns(samples_[row]);
+      tokens += share_of(samples_[row]);
+    }
+    return time + costs_.rest_ns(std::max(tokens, 1U));  // A filler runs one token.
+  }
+
+  /// By descending time; the last ones may be fillers.
+  std::vector<RowBatch> micro_batches(const RowBatch& rows, std::uint32_t batches) const {
+    const std::vector<SizedItem> items = items_of(rows);
+    const std::uint32_t capacity = options_.capacity_tokens;
+    const std::uint32_t used =
+        options_.balance == GroupedBalance::kTwoLevel ? batches : *count_bins(items, capacity);
+    const Buckets of = options_.balance == GroupedBalance::kTwoLevel
+                           ? *balance_within(items, used, capacity)
+                           : *fit_within(items, used, capacity);
+    std::vector<RowBatch> result(batches);
+    for (std::size_t i = 0; i < rows.size(); ++i) result[of[i]].push_back(rows[i]);
+    std::ranges::stable_sort(result, std::greater<>(),
+                             [this](const RowBatch& batch) { return time_ns(batch); });
+    return result;
+  }
+
+  void add_group(std::uint32_t group, const RowBatch& rows, std::uint32_t batches) {
+    std::uint64_t start_ns = 0;
+    for (const RowBatch& batch : micro_batches(rows, batches)) {
+      TaskDraft task;
+      task.start_ns = start_ns;
+      task.time_ns = time_ns(batch);
+      task.members.begin = static_cast<std::uint32_t>(draft_.members.size());
+      for (std::uint32_t place = 0; place < degree_; ++place) {
+        draft_.members.push_back(rank_at(group, place));
+      }
+      task.members.end = static_cast<std::uint32_t>(draft_.members.size());
+      task.samples.begin = static_cast<std::uint32_t>(draft_.samples.size());
+      for (const std::uint32_t row : batch) draft_.samples.emplace_back(row);
+      task.samples.end = static_cast<std::uint32_t>(draft_.samples.size());
+      draft_.tasks.push_back(task);
+      start_ns += task.time_ns;
+    }
+    draft_.makespan_ns = std::max(draft_.makespan_ns, start_ns);
+  }
+
+  model::HdpRank rank_at(std::uint32_t group, std::uint32_t place) const {
+    model::Coordinates at;
+    at[model::Axis::kDp] = group;
+    at[model::Axis::kCp] = place;
+    return topology_.hdp_rank(topology_.rank(at));
+  }
+
+  const HdpCosts& costs_;
+  const model::Topology& topology_;
+  const GroupedOptions& options_;
+  const std::span<const model::PlanSample> samples_;
+  const std::uint32_t groups_;
+  const std::uint32_t degree_;
+  PlanDraft draft_;
+};
+
+}  // namespace
+
+std::string_view to_string(GroupedBalance balance) {
+  switch (balance) {
+    case GroupedBalance::kNone: return "none";
+    case GroupedBalance::kLpt: return "lpt";
+    case GroupedBalance::kKarmarkarKarp: return "kk";
+    case GroupedBalance::kTwoLevel: return "two_level";
+  }
+  return "unknown";
+}
+
+Result<model::StepPlan> plan_grouped(const CostModel& model, const model::Topology& topology,
+                                     const GroupedOptions& options,
+                                     std::vector<model::PlanSample> samples) {
+  BL_RETURN_IF_ERROR(sort_by_id(samples));
+  BL_ASSIGN_OR_RETURN(const HdpCosts costs,
+                      HdpCosts::create(model, {.ranks = topology.hdp_size(),
+                                               .capacity_tokens = options.capacity_tokens}));
+  BL_ASSIGN_OR_RETURN(PlanDraft draft, GroupedPlan(costs, topology, options, samples).make());
+  scale(draft, model.layers);
+  return make_plan(topology, std::string(to_string(options.balance)), std::move(samples),
+                   std::move(draft));
+}
+
+}  // namespace batchloom::planning

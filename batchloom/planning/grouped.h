@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Balance in fixed groups: the ranks along cp form a group, each sample is cut over all of one
+// group, and every group runs the same number of micro-batches.
+//
+//  1. Samples go to groups: dealt in order (none), by longest processing time (lpt, two_level), or
+//     by differencing (kk).
+//  2. A group's samples go to micro-batches of at most the capacity: first-fit by descending length
+//     (none, lpt, kk), or so that they cost the same (two_level).
+//  3. A group's micro-batches run by descending cost, so that the n-th of all groups are alike.
+//     Groups with fewer run fillers: one token, which does not count.
+//
+// Costs are those of hdp_costs.h, a sample's attention and linear work being divided evenly.
+#pragma once
+
+#include <string_view>
+
+#include "batchloom/model/step_plan.h"
+#include "batchloom/planning/cost_model.h"
+
+namespace batchloom::planning {
+
+enum class GroupedBalance : std::uint8_t { kNone, kLpt, kKarmarkarKarp, kTwoLevel };
+
+/// "none", "lpt", "kk" or "two_level".
+std::string_view to_string(GroupedBalance balance);
+
+struct GroupedOptions {
+  GroupedBalance balance = GroupedBalance::kTwoLevel;
+  std::uint32_t capacity_tokens = 8192;  ///< Of a micro-batch on one rank.
+};
+
+/// Pure: samples in any order give the same bytes. `invalid`: a capacity of 0, a sample without
+/// tokens, one given twice, or one that a group cannot hold.
+Result<model::StepPlan> plan_grouped(const CostModel& model, const model::Topology& topology,
+                                     const GroupedOptions& options,
+                                     std::vector<model::PlanSample> samples);
+
+}  // namespace batchloom::planning
