@@ -65,9 +65,10 @@ TEST(GangPlacement, KeepsItsTargetOrFails) {
 }
 
 TEST(GangPlacement, AShelfEndsNearlyTogether) {
-  const World world = world_of(16, {40'000, 39'000, 38'000});
+  const World world = world_of(16, {31'000, 30'800, 30'600, 30'400});
   const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 1);
   ASSERT_TRUE(placement.has_value());
+  ASSERT_EQ(placement->gangs.size(), 4U);
   std::uint64_t last = 0;
   for (const PlacedGang& gang : placement->gangs) {
     EXPECT_EQ(gang.start_ns, 0U);
@@ -76,6 +77,12 @@ TEST(GangPlacement, AShelfEndsNearlyTogether) {
   std::uint64_t used = 0;
   for (const std::uint64_t end : placement->end_ns) used += end;
   EXPECT_GE(used * 100, last * 16 * 97);
+}
+
+TEST(GangPlacement, TakesNoShelfThatLeavesRanksIdle) {
+  // They may run on 18 ranks together, but the short one on 2 at most, which then wait.
+  const World world = world_of(16, {40'000, 30'000, 8'200});
+  EXPECT_FALSE(place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 1).has_value());
 }
 
 TEST(GangPlacement, WaitsForAllWhereNoGroupIsWideEnough) {

@@ -81,13 +81,23 @@ TEST(RankLoads, AnExchangeSaysWhenBothWillEnd) {
   const auto shorts = shorts_of(costs, {8000, 5000, 4000, 3000, 700, 600});
   RankLoads loads(costs, shorts, {0, 9'000'000});
   loads.spread();
-  const std::uint32_t from = loads.end_ns(0) > loads.end_ns(1) ? 0 : 1;
-  const auto found = loads.find_exchange(from, 1 - from, 1'000'000);
-  ASSERT_TRUE(found.has_value());
-  const std::uint64_t before = loads.makespan_ns();
-  loads.apply(from, 1 - from, *found);
+  // All to one rank: then the other has room for some of them.
+  for (std::uint32_t item = 0; item < shorts.size(); ++item) {
+    const auto is_of = [&](std::uint32_t rank) {
+      std::uint32_t at = loads.first_item(rank);
+      while (at != RankLoads::kNone && at != item) at = loads.next_item(at);
+      return at == item;
+    };
+    if (is_of(1)) loads.apply(1, 0, loads.evaluate(1, 0, item, RankLoads::kNone));
+  }
   check_loads(costs, shorts, loads);
-  EXPECT_LT(loads.makespan_ns(), before);
+  EXPECT_EQ(loads.end_ns(1), 9'000'000U);
+  const std::uint64_t before = loads.end_ns(0);
+  const auto found = loads.find_exchange(0, 1, (before - loads.end_ns(1)) / 2);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_LT(std::max(found->from_end_ns, found->to_end_ns), before);
+  loads.apply(0, 1, *found);
+  check_loads(costs, shorts, loads);  // The ends that it stated are those that there are.
 }
 
 TEST(LoadRepair, BringsTheLastRankForward) {
