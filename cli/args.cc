@@ -183,13 +183,17 @@ void define_reopen(Options& options, StoreReopen& reopen) {
   define_stream(options, reopen.stream);
 }
 
+std::string names_of_safeguards() {
+  std::vector<std::string_view> names;
+  for (const auto known : store::kAllSafeguards) names.push_back(to_string(known));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 Status break_safeguard(const std::string& name, simulator::SimOptions& options) {
   options.broken = store::parse_safeguard(name);
   if (options.broken) return Status::ok();
-  std::vector<std::string> names;
-  for (const auto known : store::kAllSafeguards) names.emplace_back(to_string(known));
   return Status::invalid(fmt::format("--break: '{}' is not a safeguard; choose one of {}", name,
-                                     fmt::join(names, ", ")));
+                                     names_of_safeguards()));
 }
 
 void define_sim_store(Options& options, SimStore& sim) {
@@ -216,7 +220,9 @@ void define_sim_store(Options& options, SimStore& sim) {
             })
       .needs("--seed");
   options.text("--break", "NAME",
-               "switch a safeguard of the protocol off; the simulation must then fail",
+               fmt::format("switch a safeguard of the protocol off; the simulation must then fail. "
+                           "One of {}",
+                           names_of_safeguards()),
                [&to](const std::string& name) { return break_safeguard(name, to); });
   options.number("--jobs", "seeds that run at once (default: one for each processor)",
                  [&to](std::uint64_t n) { to.jobs = static_cast<unsigned>(n); }, {1, kMostJobs});

@@ -115,7 +115,7 @@ Fields describe(const Consume& args, const Consumed& consumed, const client::Con
       .add("fetched_bytes", consumed.fetched_bytes)
       .add("payload_bytes", consumed.payload_bytes)
       .add("get_bytes", counters.counter("objstore_get_bytes").value())
-      .add_decimal("amplification",
+      .add_decimal("fetched_per_payload",
                    payload > 0 ? static_cast<double>(consumed.fetched_bytes) / payload : 0, 4)
       .add_decimal("seconds", seconds, 3)
       .add_decimal("steps_per_s", per_second(consumed.steps), 1)

@@ -77,8 +77,8 @@ Result<std::unique_ptr<OpenStore>> OpenStore::create(const StoreLocation& locati
 }
 
 Result<std::unique_ptr<store::Stream>> OpenStore::open_stream(const CallOptions& call,
-                                                              const store::Limits& limits) {
-  auto stream = store::Stream::open(deps(), {.limits = limits}, call);
+                                                              const store::StreamOptions& options) {
+  auto stream = store::Stream::open(deps(), options, call);
   if (!stream.is_ok()) return stream.status().with_context(location_.url);
   return stream;
 }

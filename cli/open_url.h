@@ -40,7 +40,7 @@ class OpenStore {
   store::StreamDeps deps() { return {runtime_, *retrying_, counters_}; }
   /// The stream in this store; errors name the URL.
   Result<std::unique_ptr<store::Stream>> open_stream(const CallOptions& call,
-                                                     const store::Limits& limits = {});
+                                                     const store::StreamOptions& options = {});
 
  private:
   OpenStore(const StoreLocation& location, Runtime& runtime);

@@ -81,9 +81,9 @@ Status run_for_ever(const StoreGc& args, store::Reclaimer& reclaimer, Runtime& r
 
 Status run(const StoreGc& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
-  store::Limits limits;
-  limits.slots_kept = args.slots_kept;
-  BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(short_call(runtime), limits));
+  store::StreamOptions options;
+  options.limits.slots_kept = args.slots_kept;
+  BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(short_call(runtime), options));
   store::Reclaimer reclaimer(*stream);
   if (args.every) return run_for_ever(args, reclaimer, runtime);
   return run_once(args, reclaimer, {});

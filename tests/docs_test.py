@@ -54,8 +54,15 @@ def runnable(block: Block) -> list[str]:
         if script := CHECKOUT.match(command):
             assert (ROOT / script[1]).is_file(), f"{place(block)}: there is no {script[1]}"
         elif not ELSEWHERE.match(command):
-            commands.append(BUILD.sub(lambda _: shlex.quote(str(COMMAND.parent)), command))
+            command = BUILD.sub(lambda _: shlex.quote(str(COMMAND.parent)), command)
+            commands.append(expecting_failure(command[2:]) if command[:2] == "! " else command)
     return commands
+
+
+def expecting_failure(command: str) -> str:
+    """For a command that a document shows as one that fails: it finds what it looks for (exit code
+    1), and neither ends well nor breaks."""
+    return f"code=0; {command} || code=$?; [ $code = 1 ] || (echo exit code $code, not 1; exit 1)"
 
 
 def place(block: Block) -> str:
@@ -79,6 +86,13 @@ def test_commands_run(document: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
+
+
+@pytest.mark.parametrize(("command", "holds"), [("false", True), ("true", False), ("x/y", False)])
+def test_a_command_that_must_fail_is_held_to_it(command: str, holds: bool) -> None:
+    block = Block(ROOT / "README.md", 1, [f"! {command}", "true"])
+    done = subprocess.run(["bash", "-euc", "\n".join(runnable(block))], check=False)
+    assert (done.returncode == 0) is holds
 
 
 def test_documents_have_commands() -> None:

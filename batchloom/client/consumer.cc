@@ -24,6 +24,10 @@ Status check_rank(const ConsumerOptions& options) {
 
 Status check_start(const Head& head, const ConsumerOptions& options) {
   if (options.start < head.first_step) return trimmed(options.start, head.first_step);
+  if (options.start > head.next_step && head.ended) {
+    return Status::invalid(fmt::format("step {} will not come: the stream has ended before step {}",
+                                       options.start.value, head.next_step.value));
+  }
   if (options.start > head.next_step && options.beyond_end == BeyondEnd::kRefuse) {
     return Status::invalid(fmt::format(
         "step {} is not there: the stream ends before step {} (slot {}); is the checkpoint of "

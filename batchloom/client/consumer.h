@@ -32,7 +32,7 @@ struct ConsumerState {
   friend bool operator==(const ConsumerState&, const ConsumerState&) = default;
 };
 
-/// What open() does where `start` is above the stream's next step.
+/// What open() does where `start` is above the next step of a stream that has not ended.
 enum class BeyondEnd : std::uint8_t {
   kWait,    ///< next() waits for it.
   kRefuse,  ///< `invalid`, naming both.
@@ -66,8 +66,8 @@ struct ConsumerOptions {
 /// thread-safe.
 class Consumer {
  public:
-  /// `not_found` where `start` was trimmed (naming first_step), `invalid` for kRefuse and for a
-  /// rank that is none of `ranks`, `conflict` where min_slot's head is gone and its SKIPs may have
+  /// `not_found` where `start` was trimmed (naming first_step), `invalid` where it lies beyond the
+  /// end of an ended stream, for kRefuse, and for a rank that is none of `ranks`, `conflict` where min_slot's head is gone and its SKIPs may have
   /// been others: all ranks must open again with the newer min_slot that it names. With
   /// report_group the errors of open_live_cursor() too. `feed` may be shared by many consumers, and
   /// outlives them.

@@ -88,6 +88,18 @@ std::uint64_t StepFetcher::layout_bound(const Planned& planned, model::HdpRank r
   return bytes + columns * store::kColumnAlignBytes;
 }
 
+std::string_view StepFetcher::advice(Part part) {
+  switch (part) {
+    case Part::kBatchObject:
+      return "to pass over it, commit a SKIP of the step and open all ranks anew with min_slot = "
+             "its slot";
+    case Part::kManifest:
+      return "a part of the manifest is damaged, which many steps need: `batchloom store verify` "
+             "says which; restore that object";
+  }
+  return "";
+}
+
 Status trimmed(Step step, Step first_step) {
   return Status::not_found(
       fmt::format("step {} was trimmed: the stream begins at step {}; start or seek there, from a "
@@ -112,17 +124,17 @@ Step StepFetcher::after_skipped(Step step) const {
 }
 
 Result<StepRead> StepFetcher::prepare(const store::Head& head, Step step, const CallOptions& call) {
-  const auto find = [&]() -> Result<StepRead> {
-    BL_ASSIGN_OR_RETURN(const Entry entry, segments_.find(head, step, call));
-    if (options_.plan_step) return prepare_anew(entry, step, call);
-    return prepare_stored(entry, step);
-  };
-  Result<StepRead> read = find();
-  if (!read.is_ok()) return explain(step, read.status(), call);
+  const Result<Entry> entry = segments_.find(head, step, call);
+  if (!entry.is_ok()) return explain({step, Part::kManifest}, entry.status(), call);
+  Result<StepRead> read =
+      options_.plan_step ? prepare_anew(*entry, step, call) : prepare_stored(*entry, step);
+  if (!read.is_ok()) return explain({step, Part::kBatchObject}, read.status(), call);
   read->fetch = [this, step, fetch = std::move(read->fetch)](
                     const CallOptions& fetch_call) -> Result<FetchedSteps> {
     Result<FetchedSteps> fetched = fetch(fetch_call);
-    if (!fetched.is_ok()) return explain(step, fetched.status(), fetch_call);
+    if (!fetched.is_ok()) {
+      return explain({step, Part::kBatchObject}, fetched.status(), fetch_call);
+    }
     return fetched;
   };
   return read;
@@ -247,16 +259,14 @@ Result<FetchedSteps> StepFetcher::read_anew(const Planned& planned, const CallOp
   return counted(std::move(fetched));
 }
 
-Status StepFetcher::explain(Step step, const Status& error, const CallOptions& call) {
+Status StepFetcher::explain(const Failed& failed, const Status& error, const CallOptions& call) {
   if (!error.is(ErrorKind::kCorruption) && !error.is(ErrorKind::kNotFound)) return error;
   rereads_.add();
   BL_ASSIGN_OR_RETURN(const store::HeadPtr head, feed_.refresh(call));
-  if (step < head->head.first_step) return trimmed(step, head->head.first_step);
+  if (failed.step < head->head.first_step) return trimmed(failed.step, head->head.first_step);
   if (!error.is(ErrorKind::kCorruption)) return error;
-  return Status::corruption(
-      fmt::format("step {} of rank {}: {}; to pass over it, commit a SKIP of the step and open all "
-                  "ranks anew with min_slot = its slot",
-                  step.value, options_.rank.value, error.message()));
+  return Status::corruption(fmt::format("step {} of rank {}: {}; {}", failed.step.value,
+                                        options_.rank.value, error.message(), advice(failed.part)));
 }
 
 }  // namespace batchloom::client

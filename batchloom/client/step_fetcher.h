@@ -80,8 +80,15 @@ class StepFetcher {
   Result<model::StepPlan> plan_anew(Step step, const store::IndexedStep& stored) const;
   bool reads_whole_pack(const store::Entry& entry, Step step) const;
   Status check_ranks(Step step, std::uint32_t ranks) const;
+  enum class Part : std::uint8_t { kManifest, kBatchObject };
+  struct Failed {
+    Step step;
+    Part part;
+  };
   /// Why a step could not be read: trimmed meanwhile, or `error`.
-  Status explain(Step step, const Status& error, const CallOptions& call);
+  Status explain(const Failed& failed, const Status& error, const CallOptions& call);
+  /// What to do where the part is damaged.
+  static std::string_view advice(Part part);
 
   HeadFeed& feed_;
   const FetchOptions options_;

@@ -104,6 +104,24 @@ void list_after_remove(CheckRun& run) {
   run.expect_list(run.prefix(), {}, {});
 }
 
+/// One object written, read, listed and removed, without any condition: what fails here fails for
+/// want of a permission, of space or of a connection, and says nothing about the store's behaviour.
+Status try_plain_calls(ObjectStore& store, const std::string& prefix, const CallOptions& call) {
+  const std::string key = prefix + "plain";
+  const auto put = put_bytes(store, key, as_bytes("plain"), PutCondition::none(), call);
+  if (!put.is_ok()) return put.status().with_context("writing " + key);
+  const auto got = store.get(key, {}, call);
+  if (!got.is_ok()) return got.status().with_context("reading " + key);
+  const auto listing = store.list(prefix, "", call);
+  if (!listing.is_ok()) return listing.status().with_context("listing " + prefix);
+  const auto page = (*listing)->next_page(call);
+  if (!page.is_ok()) return page.status().with_context("listing " + prefix);
+  const auto removed = store.remove(std::span(&key, 1), call);
+  if (!removed.is_ok()) return removed.status().with_context("removing " + key);
+  const Status& gone = removed->front();
+  return gone.is_ok() ? gone : gone.with_context("removing " + key);
+}
+
 }  // namespace
 
 std::vector<StoreCheck> probe_checks(const ProbeOptions& options) {
@@ -136,6 +154,10 @@ Status ProbeReport::verdict() const {
 Result<ProbeReport> probe(ObjectStore& store, Runtime& runtime, const ProbeOptions& options,
                           const CallOptions& call) {
   const std::string root = fmt::format("probe/{:016x}/", runtime.random());
+  const Status plain = try_plain_calls(store, root, call);
+  if (!plain.is_ok()) {
+    return plain.with_context("the probe cannot begin, and says nothing about the store");
+  }
   ProbeReport report;
   for (const StoreCheck& check : probe_checks(options)) {
     CheckRun run(store, runtime, fmt::format("{}{}/", root, check.name), call);

@@ -18,25 +18,54 @@ struct TaggedFloor {
   objstore::Etag etag;
 };
 
+Result<std::optional<TaggedFloor>> find_floor(const Stream& stream, const CallOptions& call) {
+  return read_object(
+      stream.objects(), {kFloorKey, kSmallObjectMaxBytes}, call,
+      [&](const ObjectData& data) -> Result<TaggedFloor> {
+        BL_ASSIGN_OR_RETURN(const Slot slot, decode_floor(stream.uuid(), data.bytes));
+        if (data.etag) return TaggedFloor{slot, *data.etag};
+        return Status::internal("the object store gave no etag for a whole read of gc/floor");
+      });
+}
+
+Status lost() {
+  return Status::corruption(
+      "gc/floor: missing, and nothing removes it: the stream is damaged; see what is left with "
+      "`batchloom store verify`");
+}
+
 Result<TaggedFloor> read_tagged_floor(const Stream& stream, const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(
-      std::optional<TaggedFloor> floor,
-      read_object(stream.objects(), {kFloorKey, kSmallObjectMaxBytes}, call,
-                  [&](const ObjectData& data) -> Result<TaggedFloor> {
-                    BL_ASSIGN_OR_RETURN(const Slot slot, decode_floor(stream.uuid(), data.bytes));
-                    if (!data.etag)
-                      return Status::internal(
-                          "the object store gave no etag for a whole read of gc/floor");
-                    return TaggedFloor{slot, *data.etag};
-                  }));
-  if (!floor)
-    return Status::corruption(
-        "gc/floor: missing, and nothing removes it: the stream is damaged; see what is left with "
-        "`batchloom store verify`");
+  BL_ASSIGN_OR_RETURN(std::optional<TaggedFloor> floor, find_floor(stream, call));
+  if (!floor) return lost();
   return *std::move(floor);
 }
 
 }  // namespace
+
+Status check_floor(const Stream& stream, const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(auto floor, find_floor(stream, call));
+  if (floor) return Status::ok();
+  BL_ASSIGN_OR_RETURN(const bool committed, has_commits(stream.objects(), call));
+  // Or an init has ended, and somebody has committed, since the floor was looked for.
+  BL_ASSIGN_OR_RETURN(floor, find_floor(stream, call));
+  if (floor) return Status::ok();
+  if (committed) return lost();
+  return Status::not_found(
+      "gc/floor: missing beside FORMAT: an init is under way or was interrupted; `batchloom store "
+      "init` ends it");
+}
+
+Result<bool> has_commits(objstore::ObjectStore& objects, const CallOptions& call) {
+  constexpr Slot kGenesis{1};
+  BL_ASSIGN_OR_RETURN(const auto listing, objects.list(kManifestPrefix, "", call));
+  for (;;) {
+    BL_ASSIGN_OR_RETURN(const auto page, listing->next_page(call));
+    if (page.empty()) return false;
+    for (const objstore::ListedObject& object : page) {
+      if (object.key != manifest_key(kGenesis)) return true;
+    }
+  }
+}
 
 Result<Slot> read_floor(const Stream& stream, const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const TaggedFloor floor, read_tagged_floor(stream, call));

@@ -7,6 +7,14 @@
 
 namespace batchloom::store {
 
+/// Whether there is a floor, and of this stream. `not_found` where it is missing and no slot above
+/// genesis exists: an init is under way or was interrupted. `corruption` where it is damaged or
+/// another stream's, or missing although somebody has committed.
+Status check_floor(const Stream& stream, const CallOptions& call);
+
+/// Whether slots above genesis exist.
+Result<bool> has_commits(objstore::ObjectStore& objects, const CallOptions& call);
+
 /// The floor now. `corruption` where it is missing: init makes it and nothing removes it.
 Result<Slot> read_floor(const Stream& stream, const CallOptions& call);
 

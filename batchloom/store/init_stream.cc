@@ -35,22 +35,10 @@ StreamUuid random_uuid(Runtime& runtime) {
   return uuid;
 }
 
-// True where slots above genesis exist: somebody has committed, so the init had ended.
-Result<bool> is_in_use(const StreamDeps& deps, const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(const auto listing, deps.objects.list(kManifestPrefix, "", call));
-  for (;;) {
-    BL_ASSIGN_OR_RETURN(const auto page, listing->next_page(call));
-    if (page.empty()) return false;
-    for (const objstore::ListedObject& object : page) {
-      if (object.key != manifest_key(kGenesis)) return true;
-    }
-  }
-}
-
 // Genesis comes before the floor: where the floor stands, the init has ended.
 Status complete(const StreamDeps& deps, const StreamUuid& uuid, const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(const bool in_use, is_in_use(deps, call));
-  if (in_use) {
+  BL_ASSIGN_OR_RETURN(const bool committed, has_commits(deps.objects, call));
+  if (committed) {
     // Another init may have ended, and others may have committed, since the floor was looked for.
     BL_ASSIGN_OR_RETURN(const auto floor, deps.objects.head(kFloorKey, call));
     if (floor) return Status::ok();

@@ -41,7 +41,10 @@ Status ProducerSession::fence(const CallOptions& call) {
     session_.term = row.term;
     next_seq_ = row.next_seq;
     stream_.counters().counter("store_fences").add();
-    return load_state(row, call);
+    const Status loaded = load_state(row, call);
+    if (loaded.is_ok()) return loaded;
+    return loaded.with_context(fmt::format("producer {} has its new term {}, but not its state",
+                                           session_.producer, session_.term.value));
   }
 }
 

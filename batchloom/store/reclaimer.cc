@@ -12,14 +12,42 @@
 #include "batchloom/store/trimmer.h"
 
 namespace batchloom::store {
+namespace {
+
+std::string summary_of(const ReclaimReport& report) {
+  return fmt::format("after {} slots, {} segments, {} batch objects and {} states were removed",
+                     report.slots_removed, report.segments_removed, report.batches_removed,
+                     report.states_removed);
+}
+
+}  // namespace
 
 Result<ReclaimReport> Reclaimer::run(const ReclaimOptions& options, const CallOptions& call) {
   ReclaimReport report;
   Pass pass{.options = options, .report = report, .call = call};
-  if (options.trim) BL_RETURN_IF_ERROR(trim_steps(pass));
+  Status done = run_pass(pass);
+  if (done.is(ErrorKind::kExhausted)) {
+    BL_RETURN_IF_ERROR(make_room(pass, done));
+    done = run_pass(pass);
+  }
+  if (done.is_ok()) return report;
+  return report.removed() == 0 ? done : done.with_context(summary_of(report));
+}
+
+Status Reclaimer::run_pass(Pass& pass) {
+  if (pass.options.trim) BL_RETURN_IF_ERROR(trim_steps(pass));
   BL_RETURN_IF_ERROR(remove_slots(pass));
-  BL_RETURN_IF_ERROR(remove_orphans(pass));
-  return report;
+  return remove_orphans(pass);
+}
+
+Status Reclaimer::make_room(const Pass& pass, const Status& full) {
+  Pass removals = pass;
+  removals.writes = false;
+  for (const Status& done : {remove_slots(removals), remove_orphans(removals)}) {
+    if (!done.is_ok()) return full.with_context(done.to_string());
+  }
+  if (pass.report.removed() > 0) return Status::ok();
+  return full.with_context("nothing can be removed before the store takes a commit again");
 }
 
 Status Reclaimer::reclaim_slots(ReclaimReport& report, const CallOptions& call) {
@@ -107,9 +135,9 @@ Result<Reclaimer::Heads> Reclaimer::read_heads(const Pass& pass) {
 Result<Slot> Reclaimer::move_floor(const Pass& pass, Slot newest) {
   const std::uint64_t kept = std::max<std::uint64_t>(stream_.limits().slots_kept, 1);
   const Slot target(newest.value > kept ? newest.value - kept : 0);
-  if (!pass.options.dry_run) return raise_floor(stream_, target, pass.call);
+  if (!pass.options.dry_run && pass.writes) return raise_floor(stream_, target, pass.call);
   BL_ASSIGN_OR_RETURN(const Slot floor, read_floor(stream_, pass.call));
-  return std::max(floor, target);
+  return pass.writes ? std::max(floor, target) : floor;
 }
 
 }  // namespace batchloom::store

@@ -21,6 +21,9 @@
 //       its producer has no row, or its term is below the row's, or its sequence number is below
 //       the row's next one: no commit can name it any more. All others may be in flight.
 //
+// A full store refuses the commits of a trim, and with them what would make room. Then a pass first
+// removes what needs none: dead slots below the floor as it is, and orphans; and begins again.
+//
 // A dry run reads the same, decides by the head that its trim would have left, and writes nothing.
 // If nobody else does anything, the next pass then removes just what it has named, and the slot of
 // its own trim's intent where fewer than two slots are kept.
@@ -43,7 +46,8 @@ class Reclaimer {
  public:
   explicit Reclaimer(const Stream& stream) : stream_(stream), reader_(stream), segments_(stream) {}
 
-  /// One whole pass: steps, slots, then orphans. On an error, what was removed stays removed.
+  /// One whole pass: steps, slots, then orphans. On an error, what was removed stays removed, and
+  /// the message counts it. `exhausted` where the store is full and nothing can be removed.
   /// `corruption` before anything is removed where a pin or live cursor is damaged; without `trim`
   /// they are not looked at.
   Result<ReclaimReport> run(const ReclaimOptions& options, const CallOptions& call);
@@ -59,6 +63,7 @@ class Reclaimer {
     const CallOptions& call;
     /// What stops the trim of a dry run; nullopt where it does not trim.
     std::optional<Step> kept = {};
+    bool writes = true;
   };
   /// The newest head, and the one that decides: what the trim of a dry run would leave of it, else
   /// the same.
@@ -72,6 +77,9 @@ class Reclaimer {
     Heads heads;
   };
 
+  Status run_pass(Pass& pass);
+  /// Removes what may go without writing anything. `full` where that is nothing.
+  Status make_room(const Pass& pass, const Status& full);
   Status trim_steps(Pass& pass);
   Status remove_slots(const Pass& pass);
   Status remove_orphans(const Pass& pass);

@@ -46,6 +46,10 @@ struct ReclaimReport {
   Status first_failure;      ///< Of the first of them, naming its key.
 
   std::uint64_t& removed(RemovalKind kind);
+  /// Of all kinds.
+  std::uint64_t removed() const {
+    return slots_removed + segments_removed + batches_removed + states_removed;
+  }
 };
 
 /// Removes what it is given, many at a time. One thread at a time.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/store/stream.h"
 
+#include "batchloom/store/floor.h"
 #include "batchloom/store/read_object.h"
 
 namespace batchloom::store {
@@ -21,14 +22,9 @@ Result<std::unique_ptr<Stream>> Stream::open(const StreamDeps& deps, const Strea
                                              const CallOptions& call) {
   BL_RETURN_IF_ERROR(validate(options.limits));
   BL_ASSIGN_OR_RETURN(StreamFormat format, read_format(deps.objects, call));
-  BL_ASSIGN_OR_RETURN(const auto floor, deps.objects.head(kFloorKey, call));
-  if (!floor) {
-    return Status::not_found(
-        "gc/floor: missing beside FORMAT: an init is under way or was interrupted; `batchloom "
-        "store "
-        "init` ends it");
-  }
-  return std::unique_ptr<Stream>(new Stream(deps, options, std::move(format)));
+  std::unique_ptr<Stream> stream(new Stream(deps, options, std::move(format)));
+  if (!options.even_damaged) BL_RETURN_IF_ERROR(check_floor(*stream, call));
+  return stream;
 }
 
 Txid Stream::random_txid() const {

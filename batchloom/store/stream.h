@@ -24,13 +24,17 @@ struct StreamDeps {
 struct StreamOptions {
   Limits limits = {};
   Safeguards safeguards = {};
+  /// Opens a stream whose floor is lost, damaged or another stream's, too: to see what is left.
+  bool even_damaged = false;
 };
 
 /// An opened stream: its identity and the components that work on it. Immutable; thread-safe.
 class Stream {
  public:
-  /// Reads FORMAT. `not_found` where there is no stream, or one whose init has not ended; `invalid`
-  /// for limits that cannot work; `corruption` and `invalid` as decode_format().
+  /// Reads FORMAT and the floor, so that nothing begins on a stream whose parts are not of one
+  /// whole. `not_found` where there is no stream, or one whose init has not ended; `invalid` for
+  /// limits that cannot work; `corruption` and `invalid` as decode_format(); `corruption` as
+  /// check_floor().
   static Result<std::unique_ptr<Stream>> open(const StreamDeps& deps, const StreamOptions& options,
                                               const CallOptions& call);
 
