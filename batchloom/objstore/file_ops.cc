@@ -30,7 +30,8 @@ Meaning meaning_of(int error) {
       return {ErrorKind::kInvalid,
               "check owner and mode, and that the file system allows this operation"};
     case EROFS: return {ErrorKind::kInvalid, "the file system is mounted read-only"};
-    case EISDIR: return {ErrorKind::kInvalid, "this name is a folder"};
+    case EISDIR:
+      return {ErrorKind::kCorruption, "a folder stands where a file should be; move it away"};
     case ENOTDIR:
       return {ErrorKind::kInvalid, "a part of this path is a file, so it cannot be a folder"};
     case ENAMETOOLONG:
@@ -45,6 +46,11 @@ Meaning meaning_of(int error) {
 }
 
 }  // namespace
+
+Status not_a_file(std::string_view path, std::string_view what) {
+  return Status::corruption(
+      fmt::format("{} is {} and no plain file: move it away, or restore the file", path, what));
+}
 
 Status file_error(int error, std::string_view operation, std::string_view path) {
   const char* name = strerrorname_np(error);

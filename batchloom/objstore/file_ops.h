@@ -3,7 +3,8 @@
 //
 // What is missing is a value, and so is what is there already. Errors of every call:
 //   `exhausted`    the disk, a quota or the table of open files is full;
-//   `invalid`      no permission, or a file and a folder were mistaken for each other;
+//   `invalid`      no permission, or a file stands where a folder should be;
+//   `corruption`   a folder, a pipe, a link or a device stands where a file should be;
 //   `not_found`    the folder above the path is missing;
 //   `unavailable`  everything else, EIO first of all.
 // An error had no effect, except that after `unavailable` the call may have taken effect. Messages
@@ -35,12 +36,12 @@ class TempFile {
   /// whatever a second call would say: discard the file.
   virtual Status sync_data() = 0;
 
-  /// Gives the file the name `path`: true; false where a file or a folder has that name. The name
-  /// is durable only after Folder::sync(). At most one of link() and replace() is called, once.
+  /// Gives the file the name `path`: true; false where anything has that name. The name is durable
+  /// only after Folder::sync(). At most one of link() and replace() is called, once.
   virtual Result<bool> link(const std::string& path) = 0;
 
-  /// Gives the file the name `path`, in one step taking it from the file that had it, if any. A
-  /// folder of that name is `invalid`. Durable only after Folder::sync().
+  /// Gives the file the name `path`, in one step taking it from what had it, if anything. A folder
+  /// of that name is `corruption`. Durable only after Folder::sync().
   virtual Status replace(const std::string& path) = 0;
 };
 
@@ -56,6 +57,8 @@ class ReadFile {
   virtual Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out) = 0;
 };
 
+/// A link to a folder is a folder. Any other link, whatever it leads to, a pipe, a socket and a
+/// device are kOther.
 enum class EntryKind : std::uint8_t { kFile, kFolder, kOther };
 
 struct FolderEntry {
@@ -91,16 +94,17 @@ class FileOps {
   /// system as the places. After a crash it may be left behind there: see sweep_temp().
   virtual Result<std::unique_ptr<TempFile>> open_temp(const std::string& temp_folder) = 0;
 
-  /// Null where there is no file of that name.
+  /// Null where nothing has that name. Follows no link that has it, and waits for no pipe.
   virtual Result<std::unique_ptr<ReadFile>> open_read(const std::string& path) = 0;
 
   /// Null where there is no folder of that name.
   virtual Result<std::unique_ptr<Folder>> open_folder(const std::string& path) = 0;
 
-  /// The file's size in bytes; nullopt where there is no file of that name.
+  /// The file's size in bytes; nullopt where nothing has that name. Follows no link that has it.
   virtual Result<std::optional<std::uint64_t>> file_size(const std::string& path) = 0;
 
-  /// True: the name was removed; false: there was none. Durable only after Folder::sync().
+  /// True: the name was removed, whatever had it but a folder; false: there was none. Durable only
+  /// after Folder::sync().
   virtual Result<bool> unlink(const std::string& path) = 0;
 
   /// True: made; false: a folder or a file has that name. Durable only after the sync() of the
@@ -114,6 +118,9 @@ class FileOps {
   /// Removes a file that open_temp() left behind: true; false where its writer lives or it is gone.
   virtual Result<bool> sweep_temp(const std::string& path) = 0;
 };
+
+/// `corruption`: `path` is `what` ("a pipe") and no plain file.
+Status not_a_file(std::string_view path, std::string_view what);
 
 /// The Status for errno value `error` of `operation` on `path`; see the list at the top.
 Status file_error(int error, std::string_view operation, std::string_view path);

@@ -58,17 +58,26 @@ Status LocalListing::visit(const FolderEntry& entry) {
     if (key < query_.start_after && !query_.start_after.starts_with(key)) return Status::ok();
     return enter(std::move(key));
   }
-  if (entry.kind != EntryKind::kFile || !key.starts_with(query_.prefix)) return Status::ok();
-  if (key <= query_.start_after) return Status::ok();
-  BL_ASSIGN_OR_RETURN(const auto size_bytes, files_.file_size(query_.root + "/" + key));
-  if (size_bytes) page_.push_back({.key = std::move(key), .size_bytes = *size_bytes});
+  if (!key.starts_with(query_.prefix) || key <= query_.start_after) return Status::ok();
+  auto size_bytes = files_.file_size(query_.root + "/" + key);
+  // Something else than a file has taken the key. Whoever reads it learns what that is.
+  if (size_bytes.is(ErrorKind::kCorruption)) size_bytes = std::optional(std::uint64_t{0});
+  BL_RETURN_IF_ERROR(size_bytes.status());
+  if (*size_bytes) page_.push_back({.key = std::move(key), .size_bytes = **size_bytes});
   return Status::ok();
 }
 
 Status LocalListing::enter(std::string key_prefix) {
-  BL_ASSIGN_OR_RETURN(auto folder, files_.open_folder(query_.root + "/" + key_prefix));
-  if (folder != nullptr) levels_.push_back({std::move(key_prefix), std::move(folder)});
-  return Status::ok();
+  const std::string path =
+      query_.root + "/" + key_prefix.substr(0, key_prefix.empty() ? 0 : key_prefix.size() - 1);
+  BL_ASSIGN_OR_RETURN(auto folder, files_.open_folder(path));
+  if (folder != nullptr) {
+    levels_.push_back({std::move(key_prefix), std::move(folder)});
+    return Status::ok();
+  }
+  // No folder, and so no keys: unless a pipe or a link to nothing has its name. What that hides is
+  // not known, and must not look as if it were nothing.
+  return files_.file_size(path).status();
 }
 
 }  // namespace batchloom::objstore

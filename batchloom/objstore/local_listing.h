@@ -14,7 +14,8 @@ namespace batchloom::objstore {
 /// A walk over the files below a folder, one entry at a time: time is linear in the names of the
 /// folders it visits, memory in their depth and the page. It opens only folders that can hold keys
 /// with the prefix. A removed file may be shown or not; names that no key can have are not shown.
-/// One thread at a time.
+/// What is neither a file nor a folder has taken a key: it is shown, with 0 bytes. In the place of
+/// a folder that is to be read it is `corruption`. One thread at a time.
 class LocalListing final : public Listing {
  public:
   struct Query {

@@ -62,8 +62,9 @@ Result<PutReply> LocalStore::create_object(TempFile& file, Place& place, const C
   const Result<bool> linked = file.link(place.path);
   if (!linked.is_ok()) return not_named(linked.status());
   if (*linked) return named(*place.folder);
-  // Where a folder has the name, this says so: that key will never be free.
-  BL_RETURN_IF_ERROR(files_.file_size(place.path).status());
+  // What is no file will never be an object, and the key never be free.
+  const auto size_bytes = files_.file_size(place.path);
+  if (!size_bytes.is_ok()) return explain(place.key, size_bytes.status());
   return condition_failed(*place.folder);
 }
 
@@ -75,12 +76,13 @@ Result<PutReply> LocalStore::replace_object(TempFile& file, Place& place,
   {
     BL_ASSIGN_OR_RETURN(const auto lock, lock_key(place.key, call));
     if (condition.is_matches()) {
-      BL_ASSIGN_OR_RETURN(const std::optional<Etag> current, current_etag(place.path));
-      holds = current == condition.etag();
+      const auto current = current_etag(place.path);
+      if (!current.is_ok()) return explain(place.key, current.status());
+      holds = *current == condition.etag();
     }
     if (holds) {
       const Status replaced = file.replace(place.path);
-      if (!replaced.is_ok()) return not_named(replaced);
+      if (!replaced.is_ok()) return not_named(explain(place.key, replaced));
     }
   }
   return holds ? named(*place.folder) : condition_failed(*place.folder);
@@ -172,7 +174,7 @@ Status LocalStore::remove_one(const std::string& key, const CallOptions& call, S
   const Result<std::unique_ptr<FileLock>> lock = lock_key(key, call);
   if (!lock.is_ok()) BL_RETURN_IF_ERROR(may_start(call));
   // Also where it is missing, the folder is synced later: whoever removed it may not have.
-  removed = lock.is_ok() ? files_.unlink(path_of(key)).status() : lock.status();
+  removed = lock.is_ok() ? explain(key, files_.unlink(path_of(key)).status()) : lock.status();
   return Status::ok();
 }
 

@@ -94,6 +94,11 @@ Status LocalStore::may_start(const CallOptions& call) {
   return refusal_;
 }
 
+Status LocalStore::explain(std::string_view key, const Status& error) {
+  if (!error.is(ErrorKind::kCorruption)) return error;
+  return Status::corruption(fmt::format("{}: at byte 0: no object: {}", key, error.message()));
+}
+
 Status LocalStore::distrust(const Status& cause) {
   const MutexLock lock(mutex_);
   if (refusal_.is_ok()) {
@@ -156,8 +161,11 @@ Result<std::unique_ptr<Folder>> LocalStore::open_folder_above(std::string_view k
     BL_RETURN_IF_ERROR(make_folders(std::span(&folder, 1)));
     BL_ASSIGN_OR_RETURN(std::unique_ptr<Folder> opened, files_.open_folder(path));
     if (opened != nullptr) return opened;
-    BL_ASSIGN_OR_RETURN(const auto size_bytes, files_.file_size(path));
-    if (size_bytes) {
+    const auto size_bytes = files_.file_size(path);
+    if (!size_bytes.is_ok()) {
+      return size_bytes.status().with_context(fmt::format("put '{}': it has no folder", key));
+    }
+    if (*size_bytes) {
       return Status::invalid(fmt::format(
           "put '{}': '{}' is an object, so it cannot be a folder too; choose another key", key,
           folder));
@@ -198,10 +206,12 @@ Result<std::optional<ObjectData>> LocalStore::get(std::string_view key, ByteRang
                                                   const CallOptions& call) {
   BL_RETURN_IF_ERROR(may_start(call));
   BL_RETURN_IF_ERROR(validate_key(key));
-  BL_ASSIGN_OR_RETURN(const auto file, files_.open_read(path_of(key)));
-  if (file == nullptr) return std::optional<ObjectData>();
+  const auto opened = files_.open_read(path_of(key));
+  if (!opened.is_ok()) return explain(key, opened.status());
+  if (*opened == nullptr) return std::optional<ObjectData>();
+  ReadFile& file = **opened;
   note_read(key);
-  BL_ASSIGN_OR_RETURN(const std::uint64_t size_bytes, file->size_bytes());
+  BL_ASSIGN_OR_RETURN(const std::uint64_t size_bytes, file.size_bytes());
   if (range.offset > size_bytes) {
     return Status::invalid(fmt::format("get '{}': offset {} is beyond the object's {} bytes", key,
                                        range.offset, size_bytes));
@@ -209,7 +219,7 @@ Result<std::optional<ObjectData>> LocalStore::get(std::string_view key, ByteRang
   ObjectData data;
   data.object_size_bytes = size_bytes;
   data.bytes.resize(std::min(range.length, size_bytes - range.offset));
-  BL_ASSIGN_OR_RETURN(const std::size_t got, file->read(range.offset, data.bytes));
+  BL_ASSIGN_OR_RETURN(const std::size_t got, file.read(range.offset, data.bytes));
   data.bytes.resize(got);
   if (range.covers(size_bytes)) {
     ContentEtag content;
@@ -222,10 +232,11 @@ Result<std::optional<ObjectData>> LocalStore::get(std::string_view key, ByteRang
 Result<std::optional<ObjectInfo>> LocalStore::head(std::string_view key, const CallOptions& call) {
   BL_RETURN_IF_ERROR(may_start(call));
   BL_RETURN_IF_ERROR(validate_key(key));
-  BL_ASSIGN_OR_RETURN(const auto size_bytes, files_.file_size(path_of(key)));
-  if (!size_bytes) return std::optional<ObjectInfo>();
+  const auto size_bytes = files_.file_size(path_of(key));
+  if (!size_bytes.is_ok()) return explain(key, size_bytes.status());
+  if (!*size_bytes) return std::optional<ObjectInfo>();
   note_read(key);
-  return std::optional(ObjectInfo{.size_bytes = *size_bytes});
+  return std::optional(ObjectInfo{.size_bytes = **size_bytes});
 }
 
 Result<std::unique_ptr<Listing>> LocalStore::list(std::string_view prefix,

@@ -26,6 +26,13 @@
 // Layout: key "d/7f/x" is the file <root>/d/7f/x. Names beginning with a dot are the store's own:
 // .tmp/ holds files on their way (swept by open() when their writer is dead), .lock/00 to .lock/ff
 // the locks, each shared by the keys that hash to it.
+//
+// An object is a plain file. Where a folder, a pipe, a socket, a device or a link has a key's name,
+// get, head and every conditional put end with `corruption`, naming the key, the path and what
+// stands there; none of them waits for it. A listing shows the key, with 0 bytes, unless a folder
+// has the name: that may hold other keys. An unconditional put takes the name, and remove() removes
+// it, from anything but a folder. Links are not followed, not even to a plain file: whoever may
+// change or lose that file does not keep this protocol. Folders, the root too, may be links.
 #pragma once
 
 #include <cstdint>
@@ -97,6 +104,8 @@ class LocalStore final : public ObjectStore {
 
   // Whether this instance still answers (the last part of the protocol above).
   Status may_start(const CallOptions& call);
+  /// `error` of the file of `key`; names the key where something else than a file has its name.
+  static Status explain(std::string_view key, const Status& error);
   Status distrust(const Status& cause);  // From now on; returns the refusal.
   Status sync(Folder& folder);           // As the policy says; distrusts on failure.
 

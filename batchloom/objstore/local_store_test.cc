@@ -4,6 +4,15 @@
 #include "batchloom/objstore/local_store.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
 
 #include "batchloom/objstore/local_store_testing.h"
 #include "batchloom/objstore/posix_file_ops.h"
@@ -25,6 +34,14 @@ class LocalStoreOn : public testing::TestWithParam<Disk> {
       root_ = scratch_.path() + "/store";
     }
     store_ = LocalStore::create({.root = root_}, *files_, runtime_).value();
+  }
+
+  /// `error` says that `what` has the key's name: key, byte, path and what stands there.
+  void expect_no_object(const Status& error, const std::string& key, std::string_view what) {
+    EXPECT_TRUE(error.is(ErrorKind::kCorruption)) << error.to_string();
+    EXPECT_EQ(error.message().find(key + ": at byte 0: "), 0U) << error.to_string();
+    EXPECT_TRUE(says(error, root_ + "/" + key)) << error.to_string();
+    EXPECT_TRUE(says(error, what)) << error.to_string();
   }
 
   ScratchFolder scratch_;
@@ -95,14 +112,11 @@ TEST_P(LocalStoreOn, RefusesAKeyThatIsAFolder) {
   const Etag etag{"any"};
   for (const PutCondition& condition :
        {PutCondition::none(), PutCondition::absent(), PutCondition::matches(etag)}) {
-    const Status put = put_text(*store_, "a", "x", condition).status();
-    EXPECT_TRUE(put.is(ErrorKind::kInvalid)) << put.to_string();
-    EXPECT_TRUE(says(put, "folder")) << put.to_string();
+    expect_no_object(put_text(*store_, "a", "x", condition).status(), "a", "a folder");
   }
-  EXPECT_TRUE(store_->get("a", {}, {}).is(ErrorKind::kInvalid));
-  EXPECT_TRUE(store_->head("a", {}).is(ErrorKind::kInvalid));
-  const Status removed = remove_key(*store_, "a");
-  EXPECT_TRUE(says(removed, "folder")) << removed.to_string();
+  expect_no_object(store_->get("a", {}, {}).status(), "a", "a folder");
+  expect_no_object(store_->head("a", {}).status(), "a", "a folder");
+  expect_no_object(remove_key(*store_, "a"), "a", "a folder");
   EXPECT_EQ(get_text(*store_, "a/b").value(), "x");
 }
 
@@ -192,6 +206,81 @@ TEST_P(LocalStoreOn, SharesOneFolderBetweenInstances) {
             PutOutcome::kConditionFailed);
 }
 
+/// The fake disk has files and folders only.
+class LocalStoreOnRealDisk : public LocalStoreOn {};
+
+/// What is no plain file, by the words for it; each is made at a path.
+struct Stray {
+  std::string what;
+  std::function<void(const std::string& path)> make;
+};
+
+std::vector<Stray> strays(const std::string& folder) {
+  std::ofstream(folder + "/elsewhere") << "a sound file";
+  const auto link_to = [](const std::string& target) {
+    return [target](const std::string& path) { std::filesystem::create_symlink(target, path); };
+  };
+  const auto listen = [](const std::string& path) {
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    ASSERT_LT(path.size(), sizeof(address.sun_path));
+    path.copy(address.sun_path, path.size());
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+    close(fd);
+  };
+  return {{"a pipe", [](const std::string& path) { ASSERT_EQ(mkfifo(path.c_str(), 0600), 0); }},
+          {"a socket", listen},
+          {"a link", link_to(folder + "/nothing")},
+          {"a link", link_to(folder + "/elsewhere")},
+          {"a link", link_to("itself")}};
+}
+
+/// Nothing here waits, or the test would not end.
+TEST_P(LocalStoreOnRealDisk, AnswersAlikeAboutWhatIsNoPlainFile) {
+  ASSERT_EQ(outcome(put_text(*store_, "m/1", "x")), PutOutcome::kApplied);
+  const Etag etag = store_->get("m/1", {}, {}).value()->etag.value();
+  const std::string key = "m/itself";
+  for (const Stray& stray : strays(scratch_.path())) {
+    stray.make(root_ + "/" + key);
+    expect_no_object(store_->get(key, {}, {}).status(), key, stray.what);
+    expect_no_object(store_->head(key, {}).status(), key, stray.what);
+    for (const PutCondition& condition : {PutCondition::absent(), PutCondition::matches(etag)}) {
+      expect_no_object(put_text(*store_, key, "y", condition).status(), key, stray.what);
+    }
+    EXPECT_EQ(list_all(*store_).value(),
+              (std::map<std::string, std::uint64_t>{{key, 0}, {"m/1", 1}}))
+        << "the key is taken";
+    EXPECT_TRUE(remove_key(*store_, key).is_ok());
+    EXPECT_EQ(store_->head(key, {}).value(), std::nullopt);
+    stray.make(root_ + "/" + key);
+    EXPECT_EQ(outcome(put_text(*store_, key, "y")), PutOutcome::kApplied);
+    EXPECT_EQ(get_text(*store_, key).value(), "y");
+    EXPECT_TRUE(remove_key(*store_, key).is_ok());
+  }
+  std::ifstream elsewhere(scratch_.path() + "/elsewhere");
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(elsewhere), {}), "a sound file");
+}
+
+TEST_P(LocalStoreOnRealDisk, FoldersMayBeLinksButNothingElse) {
+  std::filesystem::create_directory(scratch_.path() + "/other");
+  std::filesystem::create_symlink(scratch_.path() + "/other", root_ + "/d");
+  EXPECT_EQ(outcome(put_text(*store_, "d/00/x", "y")), PutOutcome::kApplied);
+  EXPECT_EQ(get_text(*store_, "d/00/x").value(), "y");
+  EXPECT_EQ(list_all(*store_).value().size(), 1U);
+  for (const Stray& stray : strays(scratch_.path())) {
+    stray.make(root_ + "/itself");
+    const Status put = put_text(*store_, "itself/x", "y").status();
+    EXPECT_FALSE(put.is_ok() || put.is(ErrorKind::kUnavailable))
+        << "never repeated: " << put.to_string();
+    EXPECT_TRUE(says(put, root_ + "/itself")) << put.to_string();
+    const Status listed = list_all(*store_, {.prefix = "itself/"}).status();
+    EXPECT_FALSE(listed.is_ok() || listed.is(ErrorKind::kUnavailable)) << "not as if it were empty";
+    EXPECT_TRUE(says(listed, root_ + "/itself")) << listed.to_string();
+    ASSERT_TRUE(remove_key(*store_, "itself").is_ok());
+  }
+}
+
 std::string name_of(const testing::TestParamInfo<Disk>& disk) {
   switch (disk.param) {
     case Disk::kFake: return "Fake";
@@ -204,6 +293,8 @@ std::string name_of(const testing::TestParamInfo<Disk>& disk) {
 INSTANTIATE_TEST_SUITE_P(EveryDisk, LocalStoreOn,
                          testing::Values(Disk::kFake, Disk::kRealUnnamed, Disk::kRealNamed),
                          name_of);
+INSTANTIATE_TEST_SUITE_P(RealDisk, LocalStoreOnRealDisk,
+                         testing::Values(Disk::kRealUnnamed, Disk::kRealNamed), name_of);
 
 }  // namespace
 }  // namespace batchloom::objstore

@@ -117,9 +117,9 @@ struct Capabilities {
 ///
 /// Errors of every call: `invalid` (bad key, missing permission, range beyond the end),
 /// `unavailable` (retry later; a passed deadline), `exhausted` (disk or quota full), `cancelled`,
-/// `corruption` (the reply contradicts the request). A put's error means that it was surely not
-/// applied, with `conflict` meaning that another conditional put of the same key was under way and
-/// neither is decided by this answer.
+/// `corruption` (the reply contradicts the request, or something that is no object has the key). A
+/// put's error means that it was surely not applied, with `conflict` meaning that another
+/// conditional put of the same key was under way and neither is decided by this answer.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;

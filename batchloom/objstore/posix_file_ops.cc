@@ -83,10 +83,14 @@ class PosixFolder final : public Folder {
     if (entry.d_type == DT_REG) return EntryKind::kFile;
     if (entry.d_type == DT_DIR) return EntryKind::kFolder;
     if (entry.d_type != DT_UNKNOWN && entry.d_type != DT_LNK) return EntryKind::kOther;
-    struct stat info = {};  // What it points to; or this file system does not say what it holds.
+    // A link may lead to a folder; and some file systems do not say what a folder holds.
+    struct stat info = {};
     if (fstatat(dirfd(stream_), entry.d_name, &info, 0) != 0) return EntryKind::kOther;
-    if (S_ISREG(info.st_mode)) return EntryKind::kFile;
-    return S_ISDIR(info.st_mode) ? EntryKind::kFolder : EntryKind::kOther;
+    if (S_ISDIR(info.st_mode)) return EntryKind::kFolder;
+    if (fstatat(dirfd(stream_), entry.d_name, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+      return EntryKind::kOther;
+    }
+    return S_ISREG(info.st_mode) ? EntryKind::kFile : EntryKind::kOther;
   }
 
   Fd fd_;
@@ -104,11 +108,30 @@ class PosixLock final : public FileLock {
   Fd fd_;
 };
 
+std::string_view name_of(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFDIR: return "a folder";
+    case S_IFIFO: return "a pipe";
+    case S_IFLNK: return "a link";
+    case S_IFSOCK: return "a socket";
+    default: return "a device";
+  }
+}
+
 /// The size of the file that `info` describes, or why it is none.
 Result<std::uint64_t> regular_size(const struct stat& info, const std::string& path) {
-  if (S_ISDIR(info.st_mode)) return file_error(EISDIR, "read", path);
-  if (!S_ISREG(info.st_mode)) return Status::invalid("read " + path + ": this is not a plain file");
+  if (!S_ISREG(info.st_mode)) return not_a_file(path, name_of(info.st_mode));
   return static_cast<std::uint64_t>(info.st_size);
+}
+
+/// Why `path` could not be opened for reading: open(2) says of a link and of a socket only that it
+/// does not go.
+Status open_error(int error, const std::string& path) {
+  struct stat info = {};
+  if ((error == ELOOP || error == ENXIO) && lstat(path.c_str(), &info) == 0) {
+    BL_RETURN_IF_ERROR(regular_size(info, path).status());
+  }
+  return file_error(error, "open", path);
 }
 
 class PosixFileOps final : public FileOps {
@@ -126,10 +149,10 @@ class PosixFileOps final : public FileOps {
 
   Result<std::unique_ptr<ReadFile>> open_read(const std::string& path) override {
     // Without O_NONBLOCK a stray pipe of that name would block for ever.
-    Fd fd = Fd::open(path, O_RDONLY | O_NONBLOCK);
+    Fd fd = Fd::open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
     if (!fd.is_open()) {
       if (is_missing(errno)) return std::unique_ptr<ReadFile>();
-      return file_error(errno, "open", path);
+      return open_error(errno, path);
     }
     struct stat info = {};
     if (fstat(fd.get(), &info) != 0) return file_error(errno, "look at", path);
@@ -149,7 +172,7 @@ class PosixFileOps final : public FileOps {
 
   Result<std::optional<std::uint64_t>> file_size(const std::string& path) override {
     struct stat info = {};
-    if (stat(path.c_str(), &info) != 0) {
+    if (lstat(path.c_str(), &info) != 0) {
       if (is_missing(errno)) return std::optional<std::uint64_t>();
       return file_error(errno, "look at", path);
     }

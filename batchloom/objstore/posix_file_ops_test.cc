@@ -69,7 +69,7 @@ TEST_P(PosixFileOpsTest, ReplacesAFileButNoFolder) {
   EXPECT_TRUE(written("one")->replace(root_ + "/x").is_ok());
   EXPECT_TRUE(written("two")->replace(root_ + "/x").is_ok());
   ASSERT_TRUE(files_->make_folder(root_ + "/folder").value());
-  EXPECT_TRUE(written("two")->replace(root_ + "/folder").is(ErrorKind::kInvalid));
+  EXPECT_TRUE(written("two")->replace(root_ + "/folder").is(ErrorKind::kCorruption));
   EXPECT_EQ(content(root_ + "/x"), "two");
   EXPECT_EQ(entries(temp_), 0u);
 }
@@ -123,10 +123,10 @@ TEST_P(PosixFileOpsTest, ReadsToTheEndEvenWhenTheNameIsGone) {
 TEST_P(PosixFileOpsTest, ReadsNoFoldersAndNoPipes) {
   ASSERT_EQ(mkfifo((root_ + "/pipe").c_str(), 0600), 0);
   for (const std::string& path : {temp_, root_ + "/pipe"}) {
-    EXPECT_TRUE(files_->open_read(path).is(ErrorKind::kInvalid)) << "and does not block";
-    EXPECT_TRUE(files_->file_size(path).is(ErrorKind::kInvalid));
+    EXPECT_TRUE(files_->open_read(path).is(ErrorKind::kCorruption)) << "and does not block";
+    EXPECT_TRUE(files_->file_size(path).is(ErrorKind::kCorruption));
   }
-  EXPECT_TRUE(files_->unlink(temp_).is(ErrorKind::kInvalid));
+  EXPECT_TRUE(files_->unlink(temp_).is(ErrorKind::kCorruption));
   EXPECT_TRUE(files_->open_read(root_ + "/" + std::string(300, 'a')).is(ErrorKind::kInvalid));
 }
 
@@ -219,8 +219,8 @@ TEST_P(PosixFileOpsTest, KeepsNoFileDescriptors) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_TRUE(written("a")->replace(root_ + "/x").is_ok());
     EXPECT_FALSE(written("a")->link(root_ + "/x").value());
-    EXPECT_TRUE(written("a")->replace(root_ + "/folder").is(ErrorKind::kInvalid));
-    EXPECT_TRUE(files_->open_read(temp_).is(ErrorKind::kInvalid));
+    EXPECT_TRUE(written("a")->replace(root_ + "/folder").is(ErrorKind::kCorruption));
+    EXPECT_TRUE(files_->open_read(temp_).is(ErrorKind::kCorruption));
     EXPECT_NE(files_->open_read(root_ + "/x").value(), nullptr);
     EXPECT_TRUE(files_->open_folder(root_).value()->next().is_ok());
     EXPECT_TRUE(files_->open_folder(root_).value()->sync().is_ok());
@@ -238,7 +238,7 @@ TEST(FileError, SaysWhatToDoNext) {
       {ENOSPC, ErrorKind::kExhausted},  {EDQUOT, ErrorKind::kExhausted},
       {EMFILE, ErrorKind::kExhausted},  {EACCES, ErrorKind::kInvalid},
       {EPERM, ErrorKind::kInvalid},     {EROFS, ErrorKind::kInvalid},
-      {EISDIR, ErrorKind::kInvalid},    {ENOTDIR, ErrorKind::kInvalid},
+      {EISDIR, ErrorKind::kCorruption}, {ENOTDIR, ErrorKind::kInvalid},
       {ENOENT, ErrorKind::kNotFound},   {EIO, ErrorKind::kUnavailable},
       {ESTALE, ErrorKind::kUnavailable}};
   for (const auto& [error, kind] : kinds) {

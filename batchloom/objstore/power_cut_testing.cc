@@ -197,7 +197,7 @@ Result<std::unique_ptr<ReadFile>> PowerCutFileOps::open_read(const std::string& 
   return run<Opened>(FileCall::kOpenRead, path, [&](FakeDisk& disk) -> Result<Opened> {
     const DiskNodePtr node = disk.find(path);
     if (node == nullptr) return Opened();
-    if (node->is_folder) return error_of(EISDIR, FileCall::kOpenRead, path);
+    if (node->is_folder) return not_a_file(path, "a folder");
     return Opened(std::make_unique<FakeReadFile>(Handle{*this, path, node, disk.power_cuts()}));
   });
 }
@@ -216,7 +216,7 @@ Result<std::optional<std::uint64_t>> PowerCutFileOps::file_size(const std::strin
   return run<Size>(FileCall::kFileSize, path, [&](FakeDisk& disk) -> Result<Size> {
     const DiskNodePtr node = disk.find(path);
     if (node == nullptr) return Size();
-    if (node->is_folder) return error_of(EISDIR, FileCall::kFileSize, path);
+    if (node->is_folder) return not_a_file(path, "a folder");
     return Size(node->bytes.size());
   });
 }
