@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "batchloom/store/damage.h"
 #include "batchloom/store/keys.h"
 #include "batchloom/store/planned_run.h"
 
@@ -70,7 +71,7 @@ Result<std::vector<std::string>> BatchCheck::check(const Entry& entry, const Cal
     BL_ASSIGN_OR_RETURN(problems, check_runs(entry, **index, call));
   }
   if (const auto wrong = records_.add(entry, **index)) {
-    problems.push_back(fmt::format("{}: {}", data_key(entry.object()), *wrong));
+    problems.push_back(damage_text(data_key(entry.object()), 0, *wrong));
   }
   return problems;
 }
@@ -103,14 +104,15 @@ Result<std::vector<std::string>> BatchCheck::check_runs(const Entry& entry, cons
       const auto wrong = check.add(run);
       if (!wrong) continue;
       problems.push_back(
-          fmt::format("{}: in step {} the run of rank {} is not what the index says: {}", key,
-                      (entry.first_step + run.position).value, rank, *wrong));
+          damage_text(key, 0,
+                      fmt::format("in step {} the run of rank {} is not what the index says: {}",
+                                  (entry.first_step + run.position).value, rank, *wrong)));
     }
   }
   for (std::uint32_t i = 0; problems.empty() && i < entry.steps; ++i) {
     if (const auto wrong = check.check_labels(i)) {
       problems.push_back(
-          fmt::format("{}: in step {} {}", key, (entry.first_step + i).value, *wrong));
+          damage_text(key, 0, fmt::format("in step {} {}", (entry.first_step + i).value, *wrong)));
     }
   }
   return problems;

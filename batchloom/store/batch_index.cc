@@ -78,8 +78,8 @@ class IndexDecoder {
 };
 
 Status IndexDecoder::decode_identity() {
-  BL_RETURN_IF_ERROR(
-      check_encoding(object_.key, index_begin_, table_.token_bytes(), table_.codec()));
+  BL_RETURN_IF_ERROR(check_encoding({.key = object_.key}, index_begin_ + kFrameBytes,
+                                    table_.token_bytes(), table_.codec()));
   index_.identity = {.stream = object_.identity.stream,
                      .producer = std::string(view(*table_.producer()).substr(0, 64)),
                      .term = Term(table_.term()),
@@ -133,8 +133,7 @@ Status IndexDecoder::check_vectors(const fb::IndexStep& step) {
 Status IndexDecoder::decode_plan_of(const fb::IndexStep& step, model::StepPlan& plan) const {
   const auto* data = reinterpret_cast<const std::byte*>(step.plan()->data());
   auto decoded = model::decode_plan(ByteSpan(data, step.plan()->size()));
-  if (decoded.is(ErrorKind::kInvalid)) return decoded.status().with_context(object_.key);
-  if (!decoded.is_ok()) return origin_.corrupt(step.plan(), decoded.status().message());
+  if (!decoded.is_ok()) return origin_.at(step.plan(), decoded.status());
   plan = std::move(decoded).value();
   if (const Status checked = model::check_plan(plan); !checked.is_ok()) {
     return origin_.corrupt(step.plan(), checked.message());
@@ -296,12 +295,14 @@ std::uint64_t IndexDecoder::locate_micro_batch(std::uint32_t position,
 
 Result<BatchIndex> decode_batch_index(const BatchContext& object, std::uint64_t offset_bytes,
                                       ByteSpan bytes) {
-  const std::string name = fmt::format("{}: index from byte {}", object.key, offset_bytes);
-  const FrameContext context{
-      .key = name, .kind = ObjectKind::kBatchIndex, .uuid = &object.identity.stream};
+  const FrameContext context{.key = object.key,
+                             .kind = ObjectKind::kBatchIndex,
+                             .uuid = &object.identity.stream,
+                             .part = "index",
+                             .begin_bytes = offset_bytes};
   BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, bytes));
   BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Index>(context, frame.payload()));
-  const Origin origin(name, frame.payload().data());
+  const Origin origin(context, frame.payload().data());
   return IndexDecoder(object, origin, offset_bytes, frame.payload(), *table).decode();
 }
 

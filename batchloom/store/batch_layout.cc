@@ -59,7 +59,7 @@ struct Block {
 /// Is it whole, undamaged, readable by this build, and of the stream?
 Status check_block(const BatchContext& context, const Block& block) {
   const auto corrupt = [&](std::size_t place, std::string_view reason) {
-    return corrupt_batch(context.key, block.at + place, reason);
+    return corrupt_at(context.key, block.at + place, reason);
   };
   if (block.bytes.size() != kBatchHeaderBytes) {
     return corrupt(block.bytes.size(),
@@ -77,10 +77,9 @@ Status check_block(const BatchContext& context, const Block& block) {
   }
   const auto version = load_le<std::uint16_t>(&block.bytes[kVersionAt]);
   if (version > kFormatVersion) {
-    return Status::invalid(
-        fmt::format("{}: at byte {}: the {} has format version {}, this build reads up to {}: "
-                    "upgrade batchloom",
-                    context.key, block.at + kVersionAt, block.name, version, kFormatVersion));
+    return newer_at(context.key, block.at + kVersionAt,
+                    fmt::format("the {} has format version {}, this build reads up to {}",
+                                block.name, version, kFormatVersion));
   }
   StreamUuid uuid;
   std::ranges::copy(block.bytes.subspan(kUuidAt, uuid.bytes.size()), uuid.bytes.begin());
@@ -97,7 +96,7 @@ Status check_extent(const BatchContext& context, std::uint64_t at, Slice index) 
   const std::uint64_t runs_min = std::uint64_t{context.ranks} * context.steps * kColumnAlignBytes;
   if (index.offset_bytes % kColumnAlignBytes != 0 || index.offset_bytes < runs_begin + runs_min ||
       index.offset_bytes > at || index.size_bytes != at - index.offset_bytes) {
-    return corrupt_batch(
+    return corrupt_at(
         context.key, at + kIndexOffsetAt,
         fmt::format("states an index of {} bytes at byte {}; it must follow {} runs from byte {} "
                     "and end at byte {}",
@@ -131,30 +130,30 @@ Result<BatchHeader> decode_batch_header(const BatchContext& context, ByteSpan by
   BL_RETURN_IF_ERROR(
       check_block(context, {.name = "header", .magic = kHeaderMagic, .at = 0, .bytes = bytes}));
   const auto width = load_le<std::uint8_t>(&bytes[kWidthAt]);
-  BL_RETURN_IF_ERROR(
-      check_encoding(context.key, kWidthAt, width, load_le<std::uint8_t>(&bytes[kCodecAt])));
+  BL_RETURN_IF_ERROR(check_encoding({.key = context.key}, kWidthAt, width,
+                                    load_le<std::uint8_t>(&bytes[kCodecAt])));
   const Term term(load_le<std::uint64_t>(&bytes[kTermAt]));
   const Seq seq(load_le<std::uint64_t>(&bytes[kSeqAt]));
   // A term belongs to one producer alone, so that its name need not stand here.
   if (term != context.identity.term || seq != context.identity.seq) {
-    return corrupt_batch(context.key, kTermAt,
-                         fmt::format("is batch {} in term {}, expected {}", seq.value, term.value,
-                                     to_string(context.identity)));
+    return corrupt_at(context.key, kTermAt,
+                      fmt::format("is batch {} in term {}, expected {}", seq.value, term.value,
+                                  to_string(context.identity)));
   }
   const auto steps = load_le<std::uint32_t>(&bytes[kStepsAt]);
   const auto ranks = load_le<std::uint32_t>(&bytes[kRanksAt]);
   if (steps != context.steps || ranks != context.ranks) {
-    return corrupt_batch(context.key, kStepsAt,
-                         fmt::format("has {} steps and {} ranks, its entry says {} and {}", steps,
-                                     ranks, context.steps, context.ranks));
+    return corrupt_at(context.key, kStepsAt,
+                      fmt::format("has {} steps and {} ranks, its entry says {} and {}", steps,
+                                  ranks, context.steps, context.ranks));
   }
   const auto payload_bytes = load_le<std::uint64_t>(&bytes[kPayloadAt]);
   if (payload_bytes > context.size_bytes) {
-    return corrupt_batch(context.key, kPayloadAt,
-                         fmt::format("states a payload of {} bytes, the object has {}",
-                                     payload_bytes, context.size_bytes));
+    return corrupt_at(context.key, kPayloadAt,
+                      fmt::format("states a payload of {} bytes, the object has {}", payload_bytes,
+                                  context.size_bytes));
   }
-  BL_RETURN_IF_ERROR(check_padding(context.key, kHeaderZeroAt,
+  BL_RETURN_IF_ERROR(check_padding({.key = context.key}, kHeaderZeroAt,
                                    bytes.subspan(kHeaderZeroAt, kCrcAt - kHeaderZeroAt)));
   return BatchHeader{.token_width = static_cast<TokenWidth>(width), .payload_bytes = payload_bytes};
 }
@@ -175,13 +174,13 @@ Result<Slice> decode_batch_footer(const BatchContext& context, ByteSpan bytes) {
       check_block(context, {.name = "footer", .magic = kFooterMagic, .at = at, .bytes = bytes}));
   const auto object_size = load_le<std::uint64_t>(&bytes[kObjectSizeAt]);
   if (object_size != context.size_bytes) {
-    return corrupt_batch(context.key, at + kObjectSizeAt,
-                         fmt::format("states an object of {} bytes, its entry says {}", object_size,
-                                     context.size_bytes));
+    return corrupt_at(context.key, at + kObjectSizeAt,
+                      fmt::format("states an object of {} bytes, its entry says {}", object_size,
+                                  context.size_bytes));
   }
-  BL_RETURN_IF_ERROR(check_padding(context.key, at + kFooterZeroAt,
+  BL_RETURN_IF_ERROR(check_padding({.key = context.key}, at + kFooterZeroAt,
                                    bytes.subspan(kFooterZeroAt, kUuidAt - kFooterZeroAt)));
-  BL_RETURN_IF_ERROR(check_padding(context.key, at + kFooterRestAt,
+  BL_RETURN_IF_ERROR(check_padding({.key = context.key}, at + kFooterRestAt,
                                    bytes.subspan(kFooterRestAt, kCrcAt - kFooterRestAt)));
   const Slice index{.offset_bytes = load_le<std::uint64_t>(&bytes[kIndexOffsetAt]),
                     .size_bytes = load_le<std::uint64_t>(&bytes[kIndexSizeAt])};
@@ -189,29 +188,25 @@ Result<Slice> decode_batch_footer(const BatchContext& context, ByteSpan bytes) {
   return index;
 }
 
-Status corrupt_batch(std::string_view key, std::uint64_t offset_bytes, std::string_view reason) {
-  return Status::corruption(fmt::format("{}: at byte {}: {}", key, offset_bytes, reason));
-}
-
-Status check_padding(std::string_view key, std::uint64_t offset_bytes, ByteSpan padding) {
+Status check_padding(const ObjectPart& part, std::uint64_t offset_bytes, ByteSpan padding) {
   const auto bad =
       std::ranges::find_if(padding, [](std::byte byte) { return byte != std::byte{}; });
   if (bad == padding.end()) return Status::ok();
-  return corrupt_batch(key, offset_bytes + static_cast<std::uint64_t>(bad - padding.begin()),
-                       "padding is not zero");
+  return corrupt_at(part, offset_bytes + static_cast<std::uint64_t>(bad - padding.begin()),
+                    "padding is not zero");
 }
 
-Status check_encoding(std::string_view key, std::uint64_t offset_bytes, std::uint8_t width,
+Status check_encoding(const ObjectPart& part, std::uint64_t offset_bytes, std::uint8_t width,
                       std::uint8_t codec) {
   if (codec != static_cast<std::uint8_t>(Codec::kRaw)) {
-    return Status::invalid(
-        fmt::format("{}: at byte {}: columns are encoded with codec {}, this build reads only "
-                    "raw ones (0): upgrade batchloom",
-                    key, offset_bytes, codec));
+    return newer_at(
+        part, offset_bytes,
+        fmt::format("columns are encoded with codec {}, this build reads only raw ones (0)",
+                    codec));
   }
   if (is_token_width(width)) return Status::ok();
-  return corrupt_batch(key, offset_bytes,
-                       fmt::format("token ids of {} bytes; 2 or 4 are possible", width));
+  return corrupt_at(part, offset_bytes,
+                    fmt::format("token ids of {} bytes; 2 or 4 are possible", width));
 }
 
 }  // namespace batchloom::store

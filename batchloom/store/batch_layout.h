@@ -13,6 +13,7 @@
 
 #include "batchloom/base/bytes.h"
 #include "batchloom/base/status.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/ids.h"
 
 namespace batchloom::store {
@@ -88,14 +89,11 @@ Bytes encode_batch_footer(const StreamUuid& stream, Slice index);
 /// Where the index lies. `bytes` are the object's last. Errors as of the header.
 Result<Slice> decode_batch_footer(const BatchContext& context, ByteSpan bytes);
 
-/// `corruption` of a batch object: key, offset in the object, reason.
-Status corrupt_batch(std::string_view key, std::uint64_t offset_bytes, std::string_view reason);
-
-/// Ok where the bytes are zeros, as padding is; they stand at `offset_bytes` of the object.
-Status check_padding(std::string_view key, std::uint64_t offset_bytes, ByteSpan padding);
+/// Ok where the bytes are zeros, as padding is; they stand at `offset_bytes` of the part.
+Status check_padding(const ObjectPart& part, std::uint64_t offset_bytes, ByteSpan padding);
 
 /// Ok, or `corruption` for a width that is none, or `invalid` for a codec from the future.
-Status check_encoding(std::string_view key, std::uint64_t offset_bytes, std::uint8_t width,
+Status check_encoding(const ObjectPart& part, std::uint64_t offset_bytes, std::uint8_t width,
                       std::uint8_t codec);
 
 }  // namespace batchloom::store

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "batchloom/store/damage.h"
 #include "batchloom/store/run_table.h"
 
 namespace batchloom::store {
@@ -17,15 +18,13 @@ std::uint64_t least_bytes(const Entry& entry) {
   return first_run_offset(entry.ranks, entry.steps) + runs * kColumnAlignBytes + kBatchFooterBytes;
 }
 
-Status wrong_size(const BatchContext& object, std::uint64_t actual) {
-  return corrupt_batch(
-      object.key, actual,
-      fmt::format("the object has {} bytes, its entry says {}", actual, object.size_bytes));
+Status not_as_stated(const BatchContext& object, std::uint64_t actual) {
+  return wrong_size(object.key, actual, object.size_bytes, "its entry");
 }
 
 Status missing(const BatchContext& object) {
-  return Status::corruption(fmt::format(
-      "{}: missing, though the manifest refers to it; see `batchloom store verify`", object.key));
+  return missing_object(object.key,
+                        "though the manifest refers to it; see `batchloom store verify`");
 }
 
 // A store refuses ranges beyond the end, which tells of a truncated object, and requests without
@@ -37,7 +36,7 @@ Status explain_refusal(const Stream& stream, const BatchContext& object, const S
   if (!info.is_ok()) return info.status();
   if (!*info) return missing(object);
   return (*info)->size_bytes == object.size_bytes ? refusal
-                                                  : wrong_size(object, (*info)->size_bytes);
+                                                  : not_as_stated(object, (*info)->size_bytes);
 }
 
 }  // namespace
@@ -47,9 +46,10 @@ Result<BatchContext> describe_object(const Stream& stream, const Entry& entry,
   const std::uint64_t runs = std::uint64_t{entry.ranks} * entry.steps;
   if (runs == 0 || runs > kRunsMax || entry.size_bytes > kBatchMaxBytes ||
       entry.size_bytes < least_bytes(entry)) {
-    return Status::corruption(fmt::format(
-        "{}: its entry says {} ranks, {} steps and {} bytes: no batch object is like that", key,
-        entry.ranks, entry.steps, entry.size_bytes));
+    return corrupt_at(
+        key, 0,
+        fmt::format("its entry says {} ranks, {} steps and {} bytes: no batch object is like that",
+                    entry.ranks, entry.steps, entry.size_bytes));
   }
   return BatchContext{.key = key,
                       .identity = {.stream = stream.uuid(),
@@ -70,12 +70,12 @@ Result<std::shared_ptr<const Bytes>> get_range(const Stream& stream, const Batch
   if (!*data) return missing(object);
   objstore::ObjectData& reply = **data;
   if (reply.object_size_bytes != object.size_bytes) {
-    return wrong_size(object, reply.object_size_bytes);
+    return not_as_stated(object, reply.object_size_bytes);
   }
   if (reply.bytes.size() != range.size_bytes) {
-    return corrupt_batch(object.key, range.offset_bytes + reply.bytes.size(),
-                         fmt::format("a request for {} bytes from byte {} was answered with {}",
-                                     range.size_bytes, range.offset_bytes, reply.bytes.size()));
+    return corrupt_at(object.key, range.offset_bytes + reply.bytes.size(),
+                      fmt::format("a request for {} bytes from byte {} was answered with {}",
+                                  range.size_bytes, range.offset_bytes, reply.bytes.size()));
   }
   return std::make_shared<const Bytes>(std::move(reply.bytes));
 }

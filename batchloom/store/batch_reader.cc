@@ -8,6 +8,7 @@
 #include <string>
 
 #include "batchloom/store/batch_range.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/frame.h"
 #include "batchloom/store/piece_fetch.h"
 
@@ -47,7 +48,7 @@ struct Tail {
 
 Result<Tail> decode_tail(const BatchContext& object, Slice range, ByteSpan bytes) {
   if (bytes.size() < kBatchFooterBytes) {
-    return corrupt_batch(
+    return corrupt_at(
         object.key, object.size_bytes,
         fmt::format("truncated: no room for a footer of {} bytes", kBatchFooterBytes));
   }
@@ -90,14 +91,16 @@ Result<std::vector<RunRow>> BatchReader::rows_of(const Entry& entry, model::HdpR
   const std::size_t size = rank_rows_bytes(entry.steps);
   if (!entry.run_table.empty()) {
     if (entry.run_table.size() != size * entry.ranks) {
-      return Status::corruption(fmt::format(
-          "{}: its entry carries a run table of {} bytes; {} ranks and {} steps make {}",
-          object.key, entry.run_table.size(), entry.ranks, entry.steps, size * entry.ranks));
+      return corrupt_at(
+          object.key, rank_rows_offset(model::HdpRank(0), entry.steps),
+          fmt::format("its entry carries a run table of {} bytes; {} ranks and {} steps make {}",
+                      entry.run_table.size(), entry.ranks, entry.steps, size * entry.ranks));
     }
     auto rows =
         decode_rank_rows(object, rank, ByteSpan(entry.run_table).subspan(size * rank.value, size));
-    if (!rows.is_ok()) return rows.status().with_context("the run table copied into the entry");
-    return rows;
+    if (rows.is_ok()) return rows;
+    return Status(rows.status().kind(),
+                  fmt::format("{} (in the copy that its entry carries)", rows.status().message()));
   }
   if (auto cached = lookup(entry.object(), rank); !cached.empty()) return cached;
   const Slice range{.offset_bytes = rank_rows_offset(rank, entry.steps), .size_bytes = size};
@@ -156,12 +159,11 @@ Result<IndexPtr> BatchReader::read_index(const Entry& entry, const CallOptions& 
                       }));
   if (front.runs_end != tail.index.offset_bytes ||
       front.header.token_width != tail.decoded->token_width) {
-    return corrupt_batch(
-        key, 0,
-        fmt::format("header and run table speak of ids of {} bytes and of runs "
-                    "that end at byte {}, index and footer of {} and {}",
-                    token_bytes(front.header.token_width), front.runs_end,
-                    token_bytes(tail.decoded->token_width), tail.index.offset_bytes));
+    return corrupt_at(key, 0,
+                      fmt::format("header and run table speak of ids of {} bytes and of runs "
+                                  "that end at byte {}, index and footer of {} and {}",
+                                  token_bytes(front.header.token_width), front.runs_end,
+                                  token_bytes(tail.decoded->token_width), tail.index.offset_bytes));
   }
   return tail.decoded;
 }

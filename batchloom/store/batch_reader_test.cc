@@ -194,12 +194,13 @@ TEST_F(BatchReaderTest, AnObjectOfAnotherSizeIsCorruption) {
   put_object(memory_, entry_, object);
   BatchReader reader(*metered_stream_);
   expect_error(reader.read_runs(entry_, HdpRank(0), {}), ErrorKind::kCorruption,
-               "the object has " + std::to_string(object.size()) + " bytes, its entry says");
+               "at byte 6024: too long: it has 6025 bytes, its entry says 6024");
   object.resize(10);  // Before the run begins: the store refuses the range.
   put_object(memory_, entry_, object);
   expect_error(reader.read_runs(entry_, HdpRank(0), {}), ErrorKind::kCorruption,
-               "the object has 10 bytes, its entry says");
-  expect_error(reader.read_index(entry_, {}), ErrorKind::kCorruption, "the object has 10 bytes");
+               "at byte 10: truncated: it has 10 bytes, its entry says 6024");
+  expect_error(reader.read_index(entry_, {}), ErrorKind::kCorruption,
+               "at byte 10: truncated: it has 10 bytes, its entry says 6024");
 }
 
 TEST_F(BatchReaderTest, EntriesThatNoObjectFits) {
@@ -212,7 +213,7 @@ TEST_F(BatchReaderTest, EntriesThatNoObjectFits) {
   entry.run_table[40] ^= std::byte{1};
   EXPECT_TRUE(reader.read_runs(entry, HdpRank(0), {}).is_ok());
   expect_error(reader.read_runs(entry, HdpRank(1), {}), ErrorKind::kCorruption,
-               "the run table copied into the entry: ");
+               " (in the copy that its entry carries)");
   entry = entry_;
   entry.ranks = UINT32_MAX;
   expect_error(reader.read_runs(entry, HdpRank(0), {}), ErrorKind::kCorruption,

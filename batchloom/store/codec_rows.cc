@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "batchloom/base/check.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/keys.h"
 #include "batchloom/store/manifest_generated.h"
 
@@ -36,9 +37,11 @@ Status check_entry(const Origin& origin, Slot slot, const fb::Entry& row) {
 }  // namespace
 
 Status Origin::corrupt(const void* row, std::string_view reason) const {
-  const auto offset = static_cast<const std::byte*>(row) - payload_;
-  return Status::corruption(fmt::format("{}: at byte {}: {}", key_,
-                                        kFrameBytes + static_cast<std::size_t>(offset), reason));
+  return corrupt_at(part_, offset_of(row), reason);
+}
+
+Status Origin::at(const void* row, const Status& error) const {
+  return {error.kind(), damage_text(part_, offset_of(row), error.message())};
 }
 
 Result<AlignedFrame> AlignedFrame::open(const FrameContext& context, ByteSpan object) {
@@ -57,10 +60,11 @@ Status check_reference(const FrameContext& context, ByteSpan object, std::uint32
                        std::uint32_t crc) {
   const std::uint32_t stated = stated_crc(object);
   if (object.size() == size_bytes && stated == crc) return Status::ok();
-  return Status::corruption(
-      fmt::format("{}: at byte 0: another object: {} bytes with CRC-32C {:08x}, its reference says "
-                  "{} bytes with {:08x}",
-                  context.key, object.size(), stated, size_bytes, crc));
+  return corrupt_at(
+      context.place(), 0,
+      fmt::format("another object: {} bytes with CRC-32C {:08x}, its reference says {} bytes with "
+                  "{:08x}",
+                  object.size(), stated, size_bytes, crc));
 }
 
 Encoded encode_crc_frame(ObjectKind kind, const StreamUuid& uuid, ByteSpan payload) {

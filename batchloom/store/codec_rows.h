@@ -40,13 +40,21 @@ using StringVector = TableVector<flatbuffers::String>;
 /// both.
 class Origin {
  public:
-  Origin(std::string_view key, const std::byte* payload) : key_(key), payload_(payload) {}
+  Origin(const FrameContext& frame, const std::byte* payload)
+      : part_(frame.place()), payload_(payload) {}
 
   /// `corruption` at `row`, which lies in the payload.
   Status corrupt(const void* row, std::string_view reason) const;
 
+  /// `error`, which the decoder of what stands in `row` met: the same kind, and this place.
+  Status at(const void* row, const Status& error) const;
+
  private:
-  std::string_view key_;
+  std::uint64_t offset_of(const void* row) const {
+    return kFrameBytes + static_cast<std::size_t>(static_cast<const std::byte*>(row) - payload_);
+  }
+
+  ObjectPart part_;
   const std::byte* payload_;
 };
 
@@ -88,7 +96,7 @@ Result<const Root*> verified_root(const FrameContext& context, ByteSpan payload)
       flatbuffers::Verifier(data, payload.size(), limits).VerifyBuffer<Root>()) {
     return flatbuffers::GetRoot<Root>(data);
   }
-  return Origin(context.key, payload.data()).corrupt(data, "the payload is not well-formed");
+  return Origin(context, payload.data()).corrupt(data, "the payload is not well-formed");
 }
 
 /// A frame, and its CRC beside it.

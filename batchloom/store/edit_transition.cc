@@ -24,7 +24,7 @@ constexpr Limits kNoBudget{.event_bytes = SIZE_MAX};
 Result<Edit> edit_of(std::string what, Result<std::optional<Head>> proposed) {
   BL_ASSIGN_OR_RETURN(std::optional<Head> made, std::move(proposed));
   if (made) return Edit{.what = std::move(what), .made = *std::move(made)};
-  return Status::corruption(what + ", although that was so already");
+  return Status::invalid(what + ", although that was so already");
 }
 
 /// The parts in which the heads differ, each with its verb. Chain, txid and writer are anybody's.
@@ -60,7 +60,7 @@ Result<Edit> recognise_trim(const Head& before, const Head& after) {
     return Edit{.what = "withdraws an intent", .made = withdrawn};
   const Step announced = before.trim_intent->step;
   if (after.first_step > std::max(before.first_step, announced)) {
-    return Status::corruption(
+    return Status::invalid(
         fmt::format("first step moves from {} to {}, but only a trim to {} was announced",
                     before.first_step.value, after.first_step.value, announced.value));
   }
@@ -72,7 +72,7 @@ Result<Edit> recognise_skip(const Head& before, const Head& after) {
   std::vector<Step> added;
   std::ranges::set_difference(after.skipped, before.skipped, std::back_inserter(added));
   if (added.size() != 1) {
-    return Status::corruption(
+    return Status::invalid(
         fmt::format("{} more steps are skipped; an event skips one", added.size()));
   }
   const Step step = added.front();
@@ -80,7 +80,7 @@ Result<Edit> recognise_skip(const Head& before, const Head& after) {
 }
 
 Result<Edit> recognise_topology(const Head& before, const Head& after) {
-  if (after.topologies.empty()) return Status::corruption("the topologies are gone");
+  if (after.topologies.empty()) return Status::invalid("the topologies are gone");
   const std::string& axes = after.topologies.back().axes;
   BL_ASSIGN_OR_RETURN(const auto topology, model::Topology::parse(axes));
   return edit_of(fmt::format("sets the topology '{}'", axes),
@@ -91,13 +91,13 @@ Result<Edit> recognise_topology(const Head& before, const Head& after) {
 Result<Edit> recognise(const Head& before, const Head& after) {
   if (after.trim_intent != before.trim_intent) return recognise_trim(before, after);
   if (after.first_step != before.first_step) {
-    return Status::corruption(fmt::format("first step moves from {} to {}, but no trim ends here",
-                                          before.first_step.value, after.first_step.value));
+    return Status::invalid(fmt::format("first step moves from {} to {}, but no trim ends here",
+                                       before.first_step.value, after.first_step.value));
   }
   if (after.skipped != before.skipped) return recognise_skip(before, after);
   if (after.topologies != before.topologies) return recognise_topology(before, after);
   if (after.ended == before.ended) {
-    return Status::corruption("no producer wrote it, and it is neither an event nor a trim");
+    return Status::invalid("no producer wrote it, and it is neither an event nor a trim");
   }
   return after.ended ? edit_of("ends the stream", propose_end(before))
                      : edit_of("reopens the stream", propose_reopen(before));

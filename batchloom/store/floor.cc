@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "batchloom/store/backoff.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/read_object.h"
 
 namespace batchloom::store {
@@ -29,9 +30,9 @@ Result<std::optional<TaggedFloor>> find_floor(const Stream& stream, const CallOp
 }
 
 Status lost() {
-  return Status::corruption(
-      "gc/floor: missing, and nothing removes it: the stream is damaged; see what is left with "
-      "`batchloom store verify`");
+  return missing_object(kFloorKey,
+                        "and nothing removes it: the stream is damaged; see what is left with "
+                        "`batchloom store verify`");
 }
 
 Result<TaggedFloor> read_tagged_floor(const Stream& stream, const CallOptions& call) {

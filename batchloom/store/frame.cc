@@ -32,7 +32,7 @@ StreamUuid uuid_of(ByteSpan object) {
 }
 
 Status corrupt(const FrameContext& context, std::size_t offset, std::string_view reason) {
-  return Status::corruption(fmt::format("{}: at byte {}: {}", context.key, offset, reason));
+  return corrupt_at(context.place(), offset, reason);
 }
 
 /// Whose object is it, and can this build read it? Precondition: a whole header.
@@ -49,9 +49,9 @@ Status check_identity(const FrameContext& context, ByteSpan object) {
   }
   const auto version = load_le<std::uint16_t>(&object[kFrameVersionAt]);
   if (version > kFormatVersion) {
-    return Status::invalid(fmt::format(
-        "{}: at byte {}: {} has format version {}, this build reads up to {}: upgrade batchloom",
-        context.key, kFrameVersionAt, to_string(context.kind), version, kFormatVersion));
+    return newer_at(context.place(), kFrameVersionAt,
+                    fmt::format("{} has format version {}, this build reads up to {}",
+                                to_string(context.kind), version, kFormatVersion));
   }
   const StreamUuid uuid = uuid_of(object);
   if (context.uuid != nullptr && uuid != *context.uuid) {

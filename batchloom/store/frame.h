@@ -19,6 +19,7 @@
 
 #include "batchloom/base/bytes.h"
 #include "batchloom/base/status.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/ids.h"
 
 namespace batchloom::store {
@@ -47,6 +48,11 @@ struct FrameContext {
   ObjectKind kind = ObjectKind::kFormat;
   /// Null: any stream (only FORMAT is read before the uuid is known).
   const StreamUuid* uuid = nullptr;
+  /// Of a frame inside a batch object: what it is ("index"), and where it begins there.
+  std::string_view part = {};
+  std::uint64_t begin_bytes = 0;
+
+  ObjectPart place() const { return {.key = key, .name = part, .begin_bytes = begin_bytes}; }
 };
 
 struct Frame {

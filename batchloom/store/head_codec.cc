@@ -247,7 +247,7 @@ Result<StoredHead> decode_head(const StreamUuid& uuid, Slot slot, ByteSpan objec
   const FrameContext context{.key = key, .kind = ObjectKind::kHead, .uuid = &uuid};
   BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, object));
   BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Head>(context, frame.payload()));
-  const Origin origin(key, frame.payload().data());
+  const Origin origin(context, frame.payload().data());
   BL_ASSIGN_OR_RETURN(Head head, HeadDecoder(origin, slot, *table).decode());
   return StoredHead{.head = std::move(head), .crc = frame.crc()};
 }

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "batchloom/store/backoff.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/floor.h"
 #include "batchloom/store/read_object.h"
 #include "batchloom/store/stream.h"
@@ -42,9 +43,10 @@ Status complete(const StreamDeps& deps, const StreamUuid& uuid, const CallOption
     // Another init may have ended, and others may have committed, since the floor was looked for.
     BL_ASSIGN_OR_RETURN(const auto floor, deps.objects.head(kFloorKey, call));
     if (floor) return Status::ok();
-    return Status::corruption(
-        "gc/floor: missing beside slots above genesis: the stream is damaged; restore it, or take "
-        "another place");
+    return missing_object(
+        kFloorKey,
+        "though slots above genesis are there: the stream is damaged; restore it, or take another "
+        "place");
   }
   Head genesis;
   genesis.slot = kGenesis;
@@ -64,8 +66,9 @@ Status check_not_lost(const StreamDeps& deps, const CallOptions& call) {
   // Unless another init has made both in between.
   BL_ASSIGN_OR_RETURN(format, deps.objects.head(kFormatKey, call));
   if (format) return Status::ok();
-  return Status::corruption(
-      "FORMAT: missing beside gc/floor: the stream is damaged; restore it, or take another place");
+  return missing_object(
+      kFormatKey,
+      "though gc/floor is there: the stream is damaged; restore it, or take another place");
 }
 
 }  // namespace

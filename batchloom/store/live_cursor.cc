@@ -9,6 +9,7 @@
 
 #include "batchloom/base/check.h"
 #include "batchloom/store/backoff.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/list_keys.h"
 #include "batchloom/store/pin_codec.h"
 #include "batchloom/store/pins.h"
@@ -231,10 +232,11 @@ Result<std::vector<LiveCursor>> list_live_cursors(const Stream& stream, const Ca
   for (const std::string& group : groups) {
     BL_ASSIGN_OR_RETURN(auto cursor, read_live_cursor(stream, group, call));
     if (!cursor) {
-      return Status::corruption(fmt::format(
-          "{} was listed and is missing now, though nothing removes a live cursor: what "
-          "group '{}' still needs is unknown; open it again",
-          live_cursor_key(group), group));
+      return missing_object(
+          live_cursor_key(group),
+          fmt::format("though it was listed and nothing removes a live cursor: what group '{}' "
+                      "still needs is unknown; open it again",
+                      group));
     }
     cursors.push_back(*std::move(cursor));
   }

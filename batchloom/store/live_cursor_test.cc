@@ -311,7 +311,7 @@ TEST_F(LiveCursors, OneThatVanishesIsCorruption) {
   const auto listed = list_live_cursors(*stream_, {});
   EXPECT_TRUE(listed.is(ErrorKind::kCorruption));
   EXPECT_THAT(std::string(listed.status().message()),
-              HasSubstr("pin/g/live was listed and is missing now, though nothing removes"));
+              HasSubstr("pin/g/live: missing, though it was listed and nothing removes"));
 }
 
 }  // namespace

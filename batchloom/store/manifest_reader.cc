@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "batchloom/store/damage.h"
 #include "batchloom/store/floor.h"
 #include "batchloom/store/read_object.h"
 
@@ -12,12 +13,11 @@ namespace {
 Status check_chain(const StoredHead& known, const StoredHead& next) {
   if (next.head.slot != known.head.slot + 1 || next.head.previous_crc == known.crc)
     return Status::ok();
-  return Status::corruption(
-      fmt::format("{}: continues a head with CRC {:08x}, but {} has {:08x}: the manifest has "
-                  "forked; does the object "
-                  "store honour conditions? (batchloom store probe)",
-                  manifest_key(next.head.slot), next.head.previous_crc,
-                  manifest_key(known.head.slot), known.crc));
+  return corrupt_at(
+      manifest_key(next.head.slot), 0,
+      fmt::format("continues a head with CRC {:08x}, but {} has {:08x}: the manifest has forked; "
+                  "does the object store honour conditions? (batchloom store probe)",
+                  next.head.previous_crc, manifest_key(known.head.slot), known.crc));
 }
 
 }  // namespace
@@ -79,9 +79,8 @@ Result<std::optional<HeadPtr>> ManifestReader::search(Slot base, const HeadPtr& 
   if (base + 1 <= floor) return std::optional<HeadPtr>();
   if (!grown && known) return std::optional<HeadPtr>(known);
   if (!newest) {
-    return Status::corruption(
-        fmt::format("{}: missing, although slots above the floor {} are dense", manifest_key(slot),
-                    floor.value));
+    return missing_object(manifest_key(slot),
+                          fmt::format("although slots above the floor {} are dense", floor.value));
   }
   if (known) BL_RETURN_IF_ERROR(check_chain(*known, **newest));
   return newest;

@@ -100,9 +100,11 @@ Result<RunPiece> PieceFetch::verify(std::uint32_t piece) const {
                         .facts = {.all_labels = indexed.all_labels,
                                   .has_next_token = indexed.has_next_token,
                                   .crc = indexed.crc}};
-  return verify_piece(
-      {.name = object_.key, .row = row, .tensors = indexed.tensors, .slices = indexed.slices},
-      [this](const Slice& slice) { return bytes_of(slice); });
+  return verify_piece({.place = {.key = object_.key},
+                       .row = row,
+                       .tensors = indexed.tensors,
+                       .slices = indexed.slices},
+                      [this](const Slice& slice) { return bytes_of(slice); });
 }
 
 /// All pieces, once `ranges` were fetched again: a piece that was right may point into them.

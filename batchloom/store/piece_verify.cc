@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "batchloom/base/hash.h"
+#include "batchloom/store/damage.h"
 
 namespace batchloom::store {
 namespace {
@@ -25,10 +26,9 @@ Result<std::vector<LabelInterval>> decode_labels(const StoredPiece& piece, ByteS
                                  .end = load_le<std::uint32_t>(&bytes[at + 4])};
     const bool apart = labels.empty() || labels.back().end < interval.begin;
     if (!apart || interval.begin >= interval.end || interval.end > existing) {
-      return corrupt_batch(
-          piece.name, piece.slices.labels.offset_bytes + at,
-          fmt::format("{} count labels [{}, {}) of {}, out of order or beyond", describe(piece.row),
-                      interval.begin, interval.end, existing));
+      return corrupt_at(piece.place, piece.slices.labels.offset_bytes + at,
+                        fmt::format("{} count labels [{}, {}) of {}, out of order or beyond",
+                                    describe(piece.row), interval.begin, interval.end, existing));
     }
     labels.push_back(interval);
   }
@@ -43,8 +43,8 @@ Result<RunPiece> verify_piece(const StoredPiece& piece,
   std::uint32_t crc = 0;
   piece.slices.for_each([&](const Slice& slice) { crc = crc32c(bytes_of(slice), crc); });
   if (crc != row.facts.crc) {
-    return corrupt_batch(
-        piece.name, piece.slices.tokens.offset_bytes,
+    return corrupt_at(
+        piece.place, piece.slices.tokens.offset_bytes,
         fmt::format("damaged {}: the CRC-32C of tokens, look-ahead, labels and tensors is {:08x}, "
                     "stored {:08x}",
                     describe(row), crc, row.facts.crc));
@@ -63,8 +63,8 @@ Result<RunPiece> verify_piece(const StoredPiece& piece,
   if (!verified.has_next_token) {
     const auto zero = [](std::byte byte) { return byte == std::byte{}; };
     if (!std::ranges::all_of(verified.next_token, zero)) {
-      return corrupt_batch(
-          piece.name, piece.slices.next_token.offset_bytes,
+      return corrupt_at(
+          piece.place, piece.slices.next_token.offset_bytes,
           fmt::format("{} are followed by no token, and by one that is not 0", describe(row)));
     }
   }

@@ -14,7 +14,7 @@ namespace batchloom::store {
 
 /// A piece as its row tells it. Borrows everything. `slices` fit to the row and the tensors.
 struct StoredPiece {
-  std::string_view name;  ///< Of what holds it, for messages; its slices' offsets count from there.
+  ObjectPart place;  ///< What holds it; its slices' offsets count from there.
   const RunPieceRow& row;
   std::span<const PieceTensor> tensors;
   const PieceSlices& slices;

@@ -37,7 +37,7 @@ Result<Pin> decode_pin(const StreamUuid& uuid, const PinName& name, ByteSpan obj
   const FrameContext context{.key = key, .kind = ObjectKind::kPin, .uuid = &uuid};
   BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, object));
   BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Pin>(context, frame.payload()));
-  const Origin origin(key, frame.payload().data());
+  const Origin origin(context, frame.payload().data());
   BL_RETURN_IF_ERROR(check_same(origin, "group", *table->group(), name.group));
   BL_RETURN_IF_ERROR(check_same(origin, "id", *table->id(), name.id));
   if (table->nonce() != name.nonce.value) {
@@ -64,7 +64,7 @@ Result<StoredCursor> decode_live_cursor(const StreamUuid& uuid, std::string_view
   const FrameContext context{.key = key, .kind = ObjectKind::kLiveCursor, .uuid = &uuid};
   BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, object));
   BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::LiveCursor>(context, frame.payload()));
-  const Origin origin(key, frame.payload().data());
+  const Origin origin(context, frame.payload().data());
   BL_RETURN_IF_ERROR(check_same(origin, "group", *table->group(), group));
   return StoredCursor{.cursor = {.group = std::string(group),
                                  .keep_from = Step(table->keep_from()),

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "batchloom/base/check.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/event_proposal.h"
 #include "batchloom/store/head_edit.h"
 #include "batchloom/store/read_object.h"
@@ -68,9 +69,8 @@ Status ProducerSession::load_state(const ProducerRow& row, const CallOptions& ca
   BL_ASSIGN_OR_RETURN(const auto nothing,
                       still_pending(head->head, session_, {}, stream_.safeguards()));
   BL_CHECK(nothing.empty(), "nothing was offered");
-  return Status::corruption(
-      fmt::format("{}: missing, though slot {} names it; see `batchloom store verify`", key,
-                  head->head.slot.value));
+  return missing_object(key, fmt::format("though slot {} names it; see `batchloom store verify`",
+                                         head->head.slot.value));
 }
 
 Result<PendingBatch> ProducerSession::upload(const BatchInfo& info, std::span<const ByteSpan> parts,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "batchloom/objstore/object_store.h"
+#include "batchloom/store/damage.h"
 
 namespace batchloom::store {
 
@@ -26,8 +27,9 @@ struct WholeObject {
 inline constexpr std::uint64_t kSmallObjectMaxBytes = std::uint64_t{16} << 10;
 
 inline Status too_large(const WholeObject& object, const objstore::ObjectData& data) {
-  return Status::corruption(fmt::format("{}: has {} bytes, at most {} are possible", object.key,
-                                        data.object_size_bytes, object.max_bytes));
+  return corrupt_at(object.key, object.max_bytes,
+                    fmt::format("too long: it has {} bytes, at most {} are possible",
+                                data.object_size_bytes, object.max_bytes));
 }
 
 /// Gets a whole object and decodes it: nullopt where the key does not exist, `decode`'s error where

@@ -57,7 +57,8 @@ TEST_F(ReadObject, TakesWhatIsNotTooLarge) {
 TEST_F(ReadObject, NothingOfAnObjectThatIsTooLargeIsDecoded) {
   const auto value = read(1 << 20, 100);
   EXPECT_TRUE(value.is(ErrorKind::kCorruption));
-  EXPECT_EQ(value.status().message(), "k: has 1048576 bytes, at most 100 are possible");
+  EXPECT_EQ(value.status().message(),
+            "k: at byte 100: too long: it has 1048576 bytes, at most 100 are possible");
   EXPECT_EQ(decoded_, 0);
   EXPECT_LE(store_.handed_out, 100U * kDecodeAttempts);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "batchloom/base/hash.h"
+#include "batchloom/store/damage.h"
 #include "batchloom/store/piece_verify.h"
 #include "batchloom/store/run_codec.h"
 
@@ -21,8 +22,7 @@ class RunDecoder {
   RunDecoder(const ExpectedRun& expected, ByteSpan bytes)
       : expected_(expected),
         bytes_(bytes),
-        name_(fmt::format("{}: run of rank {}, step {}, from byte {}", expected.key,
-                          expected.rank.value, expected.position, expected.row.offset_bytes)) {}
+        name_(fmt::format("run of rank {}, step {}", expected.rank.value, expected.position)) {}
 
   Result<Run> decode() {
     BL_RETURN_IF_ERROR(decode_header());
@@ -56,7 +56,10 @@ class RunDecoder {
   }
   /// `corruption` at a byte counted from the run's begin.
   Status corrupt(std::uint64_t offset, std::string_view reason) const {
-    return corrupt_batch(name_, offset, reason);
+    return corrupt_at(place(), offset, reason);
+  }
+  ObjectPart place() const {
+    return {.key = expected_.key, .name = name_, .begin_bytes = expected_.row.offset_bytes};
   }
 
   const ExpectedRun& expected_;
@@ -78,8 +81,11 @@ Status RunDecoder::decode_header() {
   }
   header_bytes_ = framed;
   const ByteSpan header = bytes_.first(framed);
-  const FrameContext context{
-      .key = name_, .kind = ObjectKind::kRun, .uuid = &expected_.identity.stream};
+  const FrameContext context{.key = expected_.key,
+                             .kind = ObjectKind::kRun,
+                             .uuid = &expected_.identity.stream,
+                             .part = name_,
+                             .begin_bytes = expected_.row.offset_bytes};
   BL_ASSIGN_OR_RETURN(header_, decode_run_header(context, header));
   if (stated_crc(header) == expected_.row.header_crc) return Status::ok();
   return corrupt(0, fmt::format("another run: its header has the CRC-32C {:08x}, the run table "
@@ -128,8 +134,10 @@ Status RunDecoder::lay_out_columns() {
     first_tensor += tensors;
   }
   if (at == bytes_.size()) return Status::ok();
-  return corrupt(0, fmt::format("its columns end {} byte {}, the run at byte {}",
-                                at > bytes_.size() ? "beyond" : "at", at, bytes_.size()));
+  const std::uint64_t begin = expected_.row.offset_bytes;
+  return corrupt(
+      0, fmt::format("its columns end {} byte {}, the run at byte {}",
+                     at > bytes_.size() ? "beyond" : "at", begin + at, begin + bytes_.size()));
 }
 
 Status RunDecoder::check_all_padding() const {
@@ -146,7 +154,7 @@ Status RunDecoder::check_all_padding() const {
 }
 
 Status RunDecoder::check_padding_after(std::uint64_t end) const {
-  return check_padding(name_, end, bytes_.subspan(end, column_aligned(end) - end));
+  return check_padding(place(), end, bytes_.subspan(end, column_aligned(end) - end));
 }
 
 Status RunDecoder::decode_pieces(std::size_t micro_batch, std::size_t first_piece) {
@@ -162,7 +170,7 @@ Status RunDecoder::decode_pieces(std::size_t micro_batch, std::size_t first_piec
     const PieceSlices slices = walk.next(piece.facts.counts(piece.tokens()));
     BL_ASSIGN_OR_RETURN(
         RunPiece verified,
-        verify_piece({.name = name_, .row = piece, .tensors = tensors, .slices = slices},
+        verify_piece({.place = place(), .row = piece, .tensors = tensors, .slices = slices},
                      [this](const Slice& slice) {
                        return bytes_.subspan(slice.offset_bytes, slice.size_bytes);
                      }));
@@ -198,11 +206,11 @@ Result<Run> decode_run(const ExpectedRun& expected, std::shared_ptr<const Bytes>
   const RunRow& row = expected.row;
   const std::size_t there = begin > bytes->size() ? 0 : bytes->size() - begin;
   if (there < row.size_bytes) {
-    return corrupt_batch(expected.key, row.offset_bytes + there,
-                         fmt::format("truncated: the run of rank {}, step {} has {} bytes from "
-                                     "byte {}, {} are there",
-                                     expected.rank.value, expected.position, row.size_bytes,
-                                     row.offset_bytes, there));
+    return corrupt_at(expected.key, row.offset_bytes + there,
+                      fmt::format("truncated: the run of rank {}, step {} has {} bytes from "
+                                  "byte {}, {} are there",
+                                  expected.rank.value, expected.position, row.size_bytes,
+                                  row.offset_bytes, there));
   }
   BL_ASSIGN_OR_RETURN(
       Run run, RunDecoder(expected, ByteSpan(*bytes).subspan(begin, row.size_bytes)).decode());

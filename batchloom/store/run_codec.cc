@@ -98,7 +98,7 @@ Status RunHeaderDecoder::decode_scalars() {
         fmt::format("a producer's name of {} bytes with term {}", producer.size(), table_.term()));
   }
   BL_RETURN_IF_ERROR(
-      check_encoding(context_.key, kFrameBytes, table_.token_bytes(), table_.codec()));
+      check_encoding(context_.place(), kFrameBytes, table_.token_bytes(), table_.codec()));
   header_.identity = {.stream = *context_.uuid,
                       .producer = std::string(producer),
                       .term = Term(table_.term()),
@@ -232,7 +232,7 @@ Encoded encode_run_header(const RunHeader& header) {
 Result<RunHeader> decode_run_header(const FrameContext& context, ByteSpan framed) {
   BL_ASSIGN_OR_RETURN(const AlignedFrame frame, AlignedFrame::open(context, framed));
   BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Run>(context, frame.payload()));
-  const Origin origin(context.key, frame.payload().data());
+  const Origin origin(context, frame.payload().data());
   return RunHeaderDecoder(context, origin, *table).decode();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "batchloom/base/hash.h"
+#include "batchloom/store/damage.h"
 
 namespace batchloom::store {
 namespace {
@@ -39,7 +40,7 @@ Status check_row(const BatchContext& object, std::uint64_t at, const RunRow& row
       row.size_bytes <= limit - row.offset_bytes) {
     return Status::ok();
   }
-  return corrupt_batch(
+  return corrupt_at(
       object.key, at,
       fmt::format("a run of {} bytes at byte {}; expected one {} byte {} that ends by byte {}, "
                   "both multiples of {}",
@@ -75,7 +76,7 @@ Result<std::vector<RunRow>> decode_rank_rows(const BatchContext& object, model::
                                              ByteSpan bytes) {
   const std::uint64_t at = rank_rows_offset(rank, object.steps);
   if (bytes.size() != rank_rows_bytes(object.steps)) {
-    return corrupt_batch(
+    return corrupt_at(
         object.key, at,
         fmt::format("the run table has {} bytes of rank {}; {} steps make {}", bytes.size(),
                     rank.value, object.steps, rank_rows_bytes(object.steps)));
@@ -84,7 +85,7 @@ Result<std::vector<RunRow>> decode_rank_rows(const BatchContext& object, model::
   const auto stored = load_le<std::uint32_t>(&bytes[stored_rows.size()]);
   const std::uint32_t computed = rows_crc(object.identity, rank, stored_rows);
   if (computed != stored) {
-    return corrupt_batch(
+    return corrupt_at(
         object.key, at,
         fmt::format("damaged, or not the run table of rank {} in {}: CRC-32C is {:08x}, stored "
                     "{:08x}",
@@ -109,8 +110,8 @@ Result<std::vector<RunRow>> decode_rank_rows(const BatchContext& object, model::
 Result<BatchFront> decode_batch_front(const BatchContext& object, ByteSpan bytes) {
   const std::uint64_t runs_begin = first_run_offset(object.ranks, object.steps);
   if (bytes.size() != runs_begin) {
-    return corrupt_batch(object.key, bytes.size(),
-                         fmt::format("truncated: runs begin at byte {}", runs_begin));
+    return corrupt_at(object.key, bytes.size(),
+                      fmt::format("truncated: runs begin at byte {}", runs_begin));
   }
   BatchFront front{.header = {}, .runs_end = runs_begin};
   BL_ASSIGN_OR_RETURN(front.header, decode_batch_header(object, bytes.first(kBatchHeaderBytes)));
@@ -120,15 +121,15 @@ Result<BatchFront> decode_batch_front(const BatchContext& object, ByteSpan bytes
         const std::vector<RunRow> rows,
         decode_rank_rows(object, rank, bytes.subspan(at, rank_rows_bytes(object.steps))));
     if (rows.empty() || rows.front().offset_bytes != front.runs_end) {
-      return corrupt_batch(object.key, at,
-                           fmt::format("the runs of rank {} do not begin at byte {}, where those "
-                                       "before end",
-                                       rank.value, front.runs_end));
+      return corrupt_at(object.key, at,
+                        fmt::format("the runs of rank {} do not begin at byte {}, where those "
+                                    "before end",
+                                    rank.value, front.runs_end));
     }
     front.runs_end = rows.back().slice().end();
   }
   const std::uint64_t table_end = rank_rows_offset(model::HdpRank(object.ranks), object.steps);
-  BL_RETURN_IF_ERROR(check_padding(object.key, table_end, bytes.subspan(table_end)));
+  BL_RETURN_IF_ERROR(check_padding({.key = object.key}, table_end, bytes.subspan(table_end)));
   return front;
 }
 

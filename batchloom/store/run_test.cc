@@ -17,6 +17,8 @@ namespace {
 using model::HdpRank;
 
 /// The runs of a small object, one by one.
+constexpr std::string_view kPlace = "d/key: at byte ";
+
 class RunTest : public testing::Test {
  protected:
   RunTest() : built_(batch_.build()), object_(object_of(built_)) {
@@ -44,7 +46,11 @@ class RunTest : public testing::Test {
     EXPECT_TRUE(run.is(kind)) << reason << ": " << run.status().to_string();
     EXPECT_NE(run.status().message().find(reason), std::string_view::npos)
         << run.status().message();
-    EXPECT_EQ(run.status().message().find("d/key: "), 0U) << run.status().message();
+    EXPECT_TRUE(run.status().message().starts_with(kPlace)) << run.status().message();
+  }
+  /// Counted from the object's begin.
+  static std::uint64_t byte_named_by(const Status& error) {
+    return std::stoull(std::string(error.message().substr(kPlace.size())));
   }
   template <class Visit>
   void for_each_run(Visit visit) const {
@@ -108,8 +114,11 @@ TEST_F(RunTest, AnyByteChangedIsFound) {
       for (const std::byte change : {std::byte{1}, std::byte{0x80}}) {
         bytes[place] ^= change;
         const bool version = place / 2 == 3;
-        expect_error(decode(expected, bytes), ": at byte ",
-                     version ? ErrorKind::kInvalid : ErrorKind::kCorruption);
+        const auto run = decode(expected, bytes);
+        expect_error(run, ": at byte ", version ? ErrorKind::kInvalid : ErrorKind::kCorruption);
+        const std::uint64_t named = byte_named_by(run.status());
+        EXPECT_GE(named, expected.row.offset_bytes) << run.status().to_string();
+        EXPECT_LT(named, expected.row.slice().end()) << run.status().to_string();
         bytes[place] ^= change;
       }
     }

@@ -77,7 +77,7 @@ Result<Segment> decode_segment(const StreamUuid& uuid, const SegmentRef& ref, By
   BL_RETURN_IF_ERROR(check_reference(context, object, ref.size_bytes, ref.crc));
   BL_ASSIGN_OR_RETURN(const auto* table, verified_root<fb::Segment>(context, frame.payload()));
 
-  const Origin origin(key, frame.payload().data());
+  const Origin origin(context, frame.payload().data());
   BL_RETURN_IF_ERROR(check_header(origin, ref, *table));
   Segment segment{.level = table->level(),
                   .first_step = Step(table->first_step()),

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 
+#include "batchloom/store/damage.h"
 #include "batchloom/store/read_object.h"
 
 namespace batchloom::store {
@@ -37,8 +38,9 @@ std::span<const SegmentRef> needed_children(const Segment& segment, Step first_s
 }
 
 Status incomplete(const Head& head, Step step) {
-  return Status::corruption(fmt::format("{}: no entry covers step {}; see `batchloom store verify`",
-                                        manifest_key(head.slot), step.value));
+  return corrupt_at(
+      manifest_key(head.slot), 0,
+      fmt::format("no entry covers step {}; see `batchloom store verify`", step.value));
 }
 
 }  // namespace
@@ -52,8 +54,7 @@ Result<SegmentPtr> SegmentReader::load(const SegmentRef& ref, const CallOptions&
                                     return decode_segment(stream_.uuid(), ref, data.bytes);
                                   }));
   if (!segment) {
-    return Status::corruption(fmt::format(
-        "{}: missing, though the manifest refers to it; see `batchloom store verify`", key));
+    return missing_object(key, "though the manifest refers to it; see `batchloom store verify`");
   }
   auto loaded = std::make_shared<const Segment>(*std::move(segment));
   remember(ref, loaded);

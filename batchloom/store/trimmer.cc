@@ -23,10 +23,10 @@ bool announces(const Head& head, Step kept) {
 /// What stopped a listing of pins, with what it means for a person.
 Status blocked(const Status& error) {
   if (!error.is(ErrorKind::kCorruption)) return error;
-  return Status::corruption(fmt::format(
-      "{}; nothing is trimmed while it stands there: remove that object if no checkpoint or group "
-      "needs it any more",
-      error.message()));
+  return {error.kind(),
+          fmt::format("{}; nothing is trimmed while it stands there: remove that object if no "
+                      "checkpoint or group needs it any more",
+                      error.message())};
 }
 
 // One trim under way: as many rounds of (a) to (d) as it takes.

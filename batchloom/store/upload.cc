@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "batchloom/store/backoff.h"
+#include "batchloom/store/damage.h"
 
 namespace batchloom::store {
 namespace {
@@ -17,10 +20,11 @@ Status check_earlier_attempt(const Stream& stream, std::string_view key, std::si
   BL_ASSIGN_OR_RETURN(const auto info, stream.objects().head(key, call));
   if (!info) return Status::unavailable("reported as taken, then missing");
   if (info->size_bytes == size_bytes) return Status::ok();
-  return Status::corruption(fmt::format(
-      "taken by another object, of {} bytes where ours has {}; does the object store keep "
-      "what it acknowledges? (batchloom store probe)",
-      info->size_bytes, size_bytes));
+  return corrupt_at(
+      key, std::min<std::uint64_t>(info->size_bytes, size_bytes),
+      fmt::format("taken by another object, of {} bytes where ours has {}; does the object store "
+                  "keep what it acknowledges? (batchloom store probe)",
+                  info->size_bytes, size_bytes));
 }
 
 // Ok; a transient error, after which it is to be done again; or another error.

@@ -8,6 +8,7 @@
 #include <ranges>
 #include <utility>
 
+#include "batchloom/store/damage.h"
 #include "batchloom/store/floor.h"
 #include "batchloom/store/head_transition.h"
 #include "batchloom/store/list_keys.h"
@@ -62,15 +63,19 @@ class Verification {
 
  private:
   void problem(std::string text) { report_.problems.push_back(std::move(text)); }
+  /// Of an object as a whole, or of two that do not agree.
   void problem(std::string_view key, std::string_view reason) {
-    problem(fmt::format("{}: {}", key, reason));
+    problem(damage_text(key, 0, reason));
+  }
+  void missing(std::string_view key, std::string_view reason) {
+    problem(std::string(missing_object(key, reason).message()));
   }
 
   template <class Decode>
   Result<Reading<Decoded<Decode>>> read(const WholeObject& object, Decode decode);
   /// The same of an object that must be there. nullopt: it is missing or damaged, which is noted.
   template <class Decode>
-  Result<std::optional<Decoded<Decode>>> read(const WholeObject& object, std::string_view missing,
+  Result<std::optional<Decoded<Decode>>> read(const WholeObject& object, std::string_view reason,
                                               Decode decode);
 
   Status check_floor();
@@ -122,15 +127,15 @@ Result<Reading<Decoded<Decode>>> Verification::read(const WholeObject& object, D
 
 template <class Decode>
 Result<std::optional<Decoded<Decode>>> Verification::read(const WholeObject& object,
-                                                          std::string_view missing, Decode decode) {
+                                                          std::string_view reason, Decode decode) {
   BL_ASSIGN_OR_RETURN(auto reading, read(object, std::move(decode)));
-  if (reading.missing) problem(object.key, missing);
+  if (reading.missing) this->missing(object.key, reason);
   return std::move(reading.value);
 }
 
 Status Verification::check_floor() {
   BL_ASSIGN_OR_RETURN(read_floor_,
-                      read({kFloorKey, kSmallObjectMaxBytes}, "missing, although init makes it",
+                      read({kFloorKey, kSmallObjectMaxBytes}, "although init makes it",
                            [&](ByteSpan bytes) { return decode_floor(stream_.uuid(), bytes); }));
   const auto& slots = inventory_.slots();
   // Without it the oldest slot is taken to be the first above it.
@@ -145,24 +150,22 @@ Status Verification::check_slots() {
       ++report_.leftovers;
       continue;
     }
-    BL_ASSIGN_OR_RETURN(const Slot missing, check_unlisted(expected, listed));
-    if (missing != listed) {
-      problem(manifest_key(missing),
-              fmt::format("missing, although slots above the floor {} are dense and {} is there",
+    BL_ASSIGN_OR_RETURN(const Slot absent, check_unlisted(expected, listed));
+    if (absent != listed) {
+      missing(manifest_key(absent),
+              fmt::format("although slots above the floor {} are dense and {} is there",
                           report_.floor.value, manifest_key(listed)));
     }
     BL_ASSIGN_OR_RETURN(const bool there, check_slot(listed));
-    if (!there) problem(manifest_key(listed), "listed, but missing");
+    if (!there) missing(manifest_key(listed), "though it was listed");
     expected = listed + 1;
   }
-  if (report_.slots == 0) {
-    // Until it was read, the floor may have passed all that the listing shows.
-    BL_ASSIGN_OR_RETURN(const bool there, check_slot(expected));
-    if (!there) {
-      problem(manifest_key(expected), fmt::format("missing, although one slot above the floor {} "
-                                                  "always stands",
-                                                  report_.floor.value));
-    }
+  // What a listing does not show may stand there all the same: a slot put since, where the floor
+  // may have passed all others; or a folder, which no reader gets past.
+  BL_ASSIGN_OR_RETURN(const bool there, check_slot(expected));
+  if (!there && report_.slots == 0) {
+    missing(manifest_key(expected),
+            fmt::format("although one slot above the floor {} always stands", report_.floor.value));
   }
   report_.complete = newest_ && newest_->head.slot == report_.newest;
   return Status::ok();
@@ -250,7 +253,7 @@ Status Verification::walk_segment(const SegmentRef& ref, Step end, HistoryChecks
     if (reading.missing) {
       BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(end));
       if (!kept) return Status::ok();
-      problem(key, "missing, though the manifest refers to it");
+      missing(key, "though the manifest refers to it");
     }
     report_.complete = false;
     return Status::ok();
@@ -291,29 +294,27 @@ Status Verification::check_entry(const std::string& holder, const Entry& entry,
 Result<bool> Verification::check_object(const std::string& holder, const Entry& entry) {
   const DataName name = entry.object();
   const auto claim = inventory_.claim(name);
-  std::optional<std::uint64_t> size_bytes;
-  if (claim) {
-    size_bytes = claim->size_bytes;
-    if (claim->again) {
-      problem(data_key(name), fmt::format("committed twice, the second time as step {} in {}",
-                                          entry.first_step.value, holder));
-    }
-  } else {  // Put after the listing had passed, or missing.
-    BL_ASSIGN_OR_RETURN(const auto info, stream_.objects().head(data_key(name), call_));
-    if (info) size_bytes = info->size_bytes;
+  if (claim && !claim->again && claim->size_bytes == entry.size_bytes) return true;
+  const std::string key = data_key(name);
+  const std::string step = fmt::format("step {} in {}", entry.first_step.value, holder);
+  if (claim && claim->again) problem(key, "committed twice, the second time as " + step);
+  if (claim && claim->size_bytes == entry.size_bytes) return true;
+  // Put after the listing had passed, or missing; or something else than it should be.
+  const auto info = stream_.objects().head(key, call_);
+  if (info.is(ErrorKind::kCorruption)) {
+    problem(std::string(info.status().message()));
+    return false;
   }
-  if (!size_bytes) {
+  if (!info.is_ok()) return info.status();
+  if (!*info) {
     BL_ASSIGN_OR_RETURN(const bool kept, is_still_kept(entry.end_step()));
-    if (!kept) return false;
-    problem(data_key(name), fmt::format("missing, though step {} in {} is stored there",
-                                        entry.first_step.value, holder));
-  } else if (*size_bytes != entry.size_bytes) {
-    problem(data_key(name),
-            fmt::format("{}: has {} bytes, but step {} in {} has {}",
-                        *size_bytes < entry.size_bytes ? "truncated" : "too long", *size_bytes,
-                        entry.first_step.value, holder, entry.size_bytes));
+    if (kept) missing(key, fmt::format("though {} is stored there", step));
+    return false;
   }
-  return size_bytes == entry.size_bytes;
+  if ((*info)->size_bytes == entry.size_bytes) return true;
+  const Status wrong = wrong_size(key, (*info)->size_bytes, entry.size_bytes, step);
+  problem(std::string(wrong.message()));
+  return false;
 }
 
 Status Verification::check_batch(const Entry& entry, BatchCheck& batches) {
@@ -347,7 +348,7 @@ Status Verification::check_state(const ProducerRow& row) {
                       }));
   if (!state.missing) return Status::ok();
   BL_ASSIGN_OR_RETURN(const bool named, is_still_named(row));
-  if (named) problem(key, "missing, though the manifest names it");
+  if (named) missing(key, "though the manifest names it");
   return Status::ok();
 }
 
@@ -368,7 +369,7 @@ Status Verification::check_pins() {
       BL_ASSIGN_OR_RETURN(const auto cursor, read({key, kSmallObjectMaxBytes}, [&](ByteSpan bytes) {
                             return decode_live_cursor(stream_.uuid(), *group, bytes);
                           }));
-      if (cursor.missing) problem(key, "listed, but missing, and nothing removes it");
+      if (cursor.missing) missing(key, "though it was listed and nothing removes it");
       ++report_.cursors;
     }
   }

@@ -5,7 +5,8 @@
 //  1. List all objects; what bears a key that no part of a stream has, is foreign. An object that
 //     was put meanwhile may be left out, so one that should be there is looked up before it is
 //     missing.
-//  2. Read the floor and every slot above it. They are dense and decode, each is chained to the one
+//  2. Read the floor and every slot above it, and one more: a folder in a slot's place stands in no
+//     listing, and stops every reader. Slots are dense and decode, each is chained to the one
 //     before, and differs from it as one fence, commit, finish, event or step of a trim would make
 //     it differ (head_transition.h).
 //  3. Walk the segment tree of the newest head in step order. Segments decode and fill
@@ -20,7 +21,8 @@
 //  7. As deep as asked (batch_check.h): read the index of each batch object that is claimed, check
 //     its plans and that no record is drawn twice; read the runs of all ranks.
 //
-// What cannot be told: a stream without its newest slots looks like an older one.
+// What cannot be told: a stream without its newest slots looks like an older one, and one without
+// a pin like one in which it was removed.
 #pragma once
 
 #include <cstdint>
@@ -61,8 +63,9 @@ struct VerifyReport {
   StreamInventory::Counts orphans;
   /// Objects that are referred to and hold trimmed steps alone: to be reclaimed. Harmless.
   StreamInventory::Counts trimmed;
-  std::vector<std::string> foreign;   ///< Keys that no part of a stream has, in order. Harmless.
-  std::vector<std::string> problems;  ///< One text each: the key, and what is wrong with it.
+  std::vector<std::string> foreign;  ///< Keys that no part of a stream has, in order. Harmless.
+  /// One text each, as errors are (damage.h): key, byte and reason, or that the object is missing.
+  std::vector<std::string> problems;
 
   bool is_sound() const { return problems.empty(); }
 };

@@ -16,9 +16,12 @@ namespace batchloom::store {
 namespace {
 
 using testing::AllOf;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::StartsWith;
 
 /// A stream of one producer; each batch is one step of two records for one rank. Objects are of one
 /// size.
@@ -54,6 +57,7 @@ class VerifyBatches : public StoreTest {
   VerifyReport verify(VerifyDepth depth) {
     auto report = verify_stream(*other_, depth, {});
     EXPECT_TRUE(report.is_ok()) << report.status().to_string();
+    EXPECT_THAT(report->problems, Each(MatchesRegex("[^ ]+: (at byte [0-9]+: |missing, ).+")));
     return std::move(report).value();
   }
 
@@ -105,7 +109,8 @@ TEST_F(VerifyBatches, EachChangedByteIsFoundByTheDepthThatReadsIt) {
     damaged[at] ^= std::byte{0x10};
     overwrite(key, damaged);
     shallow += verify(VerifyDepth::kRecords).problems.size();
-    EXPECT_THAT(verify(VerifyDepth::kPayload).problems, ElementsAre(HasSubstr(key + ": "))) << at;
+    EXPECT_THAT(verify(VerifyDepth::kPayload).problems, ElementsAre(StartsWith(key + ": at byte ")))
+        << at;
   }
   EXPECT_GT(shallow, 100U);
   EXPECT_LT(shallow, sound.size());

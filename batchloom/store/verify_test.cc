@@ -12,6 +12,7 @@
 #include "batchloom/store/floor.h"
 #include "batchloom/store/head_edit.h"
 #include "batchloom/store/producer_session.h"
+#include "batchloom/store/read_object.h"
 #include "batchloom/store/reclaimer.h"
 #include "batchloom/store/scripted_store_testing.h"
 #include "batchloom/store/segment_reader.h"
@@ -26,9 +27,12 @@ using objstore::Operation;
 using objstore::PutCondition;
 using testing::AllOf;
 using testing::Contains;
+using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::StartsWith;
 
 // So small that 20 batches make three levels of segments, and that states lie beside.
 constexpr Limits kTinyLimits{
@@ -89,6 +93,7 @@ class Verify : public testing::Test {
   VerifyReport verify() {
     auto report = verify_stream(*stream_, VerifyDepth::kManifest, {});
     EXPECT_TRUE(report.is_ok()) << report.status().to_string();
+    EXPECT_THAT(report->problems, Each(MatchesRegex("[^ ]+: (at byte [0-9]+: |missing, ).+")));
     return std::move(report).value();
   }
 
@@ -248,14 +253,26 @@ TEST_F(Verify, NamesEveryDamagedObject) {
   for (const std::string& key : live) {
     SCOPED_TRACE(key);
     const Bytes sound = get(key);
-    const auto expect_named = [&](std::string_view reason) {
-      EXPECT_THAT(verify().problems, ElementsAre(AllOf(HasSubstr(key), HasSubstr(reason))));
+    const auto expect_named = [&](const std::string& reason) {
+      EXPECT_THAT(verify().problems, ElementsAre(StartsWith(key + ": " + reason)));
     };
     put(key, {});
     const bool is_batch = key.ends_with(".tgb");
-    expect_named(is_batch ? "has 0 bytes" : "at byte 0: the object is empty");
+    expect_named("at byte 0: the object is empty");
     put(key, Bytes(sound.begin(), sound.end() - 1));
-    expect_named("truncated");
+    expect_named(is_batch ? fmt::format("at byte {}: truncated", sound.size() - 1)
+                          : "at byte 24: truncated");
+    Bytes longer = sound;
+    longer.resize(sound.size() + 1);
+    put(key, longer);
+    // Of a batch, a segment and a state the manifest says the size.
+    const bool is_sized = is_batch || key.ends_with(".state") || key.starts_with(kSegmentPrefix);
+    expect_named(fmt::format("at byte {}: too long", is_sized ? sound.size() : 24));
+    longer.resize(kHeadMaxBytes + 1);
+    put(key, longer);
+    const std::size_t largest =
+        key.starts_with(kManifestPrefix) ? kHeadMaxBytes : kSmallObjectMaxBytes;
+    expect_named(fmt::format("at byte {}: too long", is_sized ? sound.size() : largest));
     if (!is_batch) {
       const auto frame = decode_frame({key, ObjectKind(load_le<std::uint16_t>(&sound[4]))}, sound);
       put(key, encode_frame(ObjectKind(load_le<std::uint16_t>(&sound[4])), test_uuid(9),
@@ -265,7 +282,7 @@ TEST_F(Verify, NamesEveryDamagedObject) {
         Bytes flipped = sound;
         flipped[i] ^= std::byte{16};
         put(key, flipped);
-        expect_named("at byte");
+        expect_named("at byte ");
       }
     }
     remove(key);
