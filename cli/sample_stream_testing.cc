@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // sample_stream FOLDER: makes a stream there with everything that a stream can hold, for
-// tests/cli_test.py. Its limits are so small that the two dozen slots have three levels of segments
-// and both sorts of state.
+// tests/cli_test.py and tests/damage_test.py. Its limits are so small that the two dozen slots have
+// three levels of segments and both sorts of state.
 //
 // Producer "a" commits batches 0 to 8 for 2 ranks and is fenced after 5 of them, "b" commits 3
 // packs of 2 steps for 1 rank and finishes: 12 entries, 15 steps. All that is superseded has been
-// reclaimed.
+// reclaimed. Group "job" has a pin and a live cursor.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <span>
 
 #include "batchloom/base/real_runtime.h"
+#include "batchloom/store/live_cursor.h"
+#include "batchloom/store/pins.h"
 #include "batchloom/store/producer_session.h"
 #include "batchloom/store/reclaimer.h"
 #include "cli/open_url.h"
@@ -71,7 +73,10 @@ Status make_sample(const std::string& folder, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const auto again, store::ProducerSession::open(*stream, "a", {}));
   BL_RETURN_IF_ERROR(append(*stream, *again, 5, 9, *plain));
   BL_RETURN_IF_ERROR(b->finish({}));
-  return store::Reclaimer(*stream).run({}).status();
+  BL_RETURN_IF_ERROR(store::Reclaimer(*stream).run({}).status());
+  BL_RETURN_IF_ERROR(store::open_live_cursor(*stream, "job", store::Step(2), {}).status());
+  return store::pin_step(*stream, {.group = "job", .id = "saved", .step = store::Step(3)}, {})
+      .status();
 }
 
 }  // namespace

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -153,65 +152,6 @@ def test_verify_lists_what_is_foreign_and_orphaned(stream: Path) -> None:
     (stream / "d" / "ff" / "a.000000000002.000000000009.ff00000000000000.tgb").write_text("x")
     report = succeed_json("store", "verify", stream)
     assert (report["foreign"], report["orphan_batches"]) == (["d/notes.txt"], 1)
-
-
-def kind_of(key: str) -> str:
-    return Path(key).parts[0] + Path(key).suffix
-
-
-def damages(path: Path, foreign: bytes) -> Iterator[tuple[bytes, str]]:
-    """Each way to damage an object, and what is to be said about it."""
-    sound = path.read_bytes()
-    flipped = bytearray(sound)
-    flipped[len(sound) // 2] ^= 1
-    if path.suffix == ".tgb":
-        same_size = [(bytes(flipped), "at byte "), (foreign.ljust(len(sound))[: len(sound)], "")]
-        return iter([(b"", "has 0 bytes"), (sound[:-1], "truncated"), *same_size])
-    return iter(
-        [
-            (b"", "at byte 0: the object is empty"),
-            (sound[:-1], "at byte 24: truncated"),
-            (sound[:7], "at byte 7: truncated"),
-            (bytes(flipped), "at byte 32: damaged"),
-            (foreign, "at byte 8: belongs to stream"),
-        ]
-    )
-
-
-def test_verify_names_every_damaged_object(stream: Path, tmp_path: Path) -> None:
-    other = make_sample(tmp_path / "other")
-    foreign = {kind_of(key): (other / key).read_bytes() for key in keys_of(other)}
-    keys = [key for key in keys_of(stream) if key != "FORMAT"]
-    assert {Path(key).parts[0] for key in keys} == {"d", "gc", "m", "s"}
-    for key in keys:
-        path = stream / key
-        sound = path.read_bytes()
-        for damaged, reason in damages(path, foreign[kind_of(key)]):
-            path.write_bytes(damaged)
-            done = run("store", "verify", stream, "--depth=payload", "--json")
-            assert done.returncode == FAILED
-            problems = json.loads(done.stdout)["problems"]
-            assert any(p.startswith(f"{key}: ") and reason in p for p in problems), problems
-            assert f"{stream}: {len(problems)} problem" in done.stderr
-        path.write_bytes(sound)
-    succeed("store", "verify", stream)
-
-
-def test_a_damaged_format_stops_every_command(stream: Path, tmp_path: Path) -> None:
-    path = stream / "FORMAT"
-    other = make_sample(tmp_path / "other") / "FORMAT"
-    *damaged_formats, foreign = damages(path, other.read_bytes())
-    for damaged, reason in damaged_formats:
-        path.write_bytes(damaged)
-        for command in ("ls", "show", "verify", "init"):
-            complaint = fail("store", command, stream)
-            assert f"{stream}: FORMAT: {reason}" in complaint
-    # That of another stream is sound by itself: all else is foreign then.
-    path.write_bytes(foreign[0])
-    assert foreign[1] in fail("store", "ls", stream)
-    done = run("store", "verify", stream)
-    assert done.returncode == FAILED
-    assert all(f"{key}: {foreign[1]}" in done.stdout for key in keys_of(stream) if key[0] == "m")
 
 
 def test_fence_stops_older_sessions(stream: Path) -> None:
