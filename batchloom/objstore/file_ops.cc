@@ -30,8 +30,7 @@ Meaning meaning_of(int error) {
       return {ErrorKind::kInvalid,
               "check owner and mode, and that the file system allows this operation"};
     case EROFS: return {ErrorKind::kInvalid, "the file system is mounted read-only"};
-    case EISDIR:
-      return {ErrorKind::kCorruption, "a folder stands where a file should be; move it away"};
+    case EISDIR: return {ErrorKind::kInvalid, "this name is a folder"};
     case ENOTDIR:
       return {ErrorKind::kInvalid, "a part of this path is a file, so it cannot be a folder"};
     case ENAMETOOLONG:

@@ -183,6 +183,7 @@ class PosixFileOps final : public FileOps {
   Result<bool> unlink(const std::string& path) override {
     if (::unlink(path.c_str()) == 0) return true;
     if (is_missing(errno)) return false;
+    if (errno == EISDIR) return not_a_file(path, "a folder");
     return file_error(errno, "remove", path);
   }
 

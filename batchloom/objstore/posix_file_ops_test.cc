@@ -238,7 +238,7 @@ TEST(FileError, SaysWhatToDoNext) {
       {ENOSPC, ErrorKind::kExhausted},  {EDQUOT, ErrorKind::kExhausted},
       {EMFILE, ErrorKind::kExhausted},  {EACCES, ErrorKind::kInvalid},
       {EPERM, ErrorKind::kInvalid},     {EROFS, ErrorKind::kInvalid},
-      {EISDIR, ErrorKind::kCorruption}, {ENOTDIR, ErrorKind::kInvalid},
+      {EISDIR, ErrorKind::kInvalid},    {ENOTDIR, ErrorKind::kInvalid},
       {ENOENT, ErrorKind::kNotFound},   {EIO, ErrorKind::kUnavailable},
       {ESTALE, ErrorKind::kUnavailable}};
   for (const auto& [error, kind] : kinds) {

@@ -79,6 +79,7 @@ class PosixTempFile final : public TempFile {
   Status replace(const std::string& path) override {
     if (temp_name_.empty()) BL_RETURN_IF_ERROR(take_temp_name());
     if (renameat(AT_FDCWD, temp_name_.c_str(), AT_FDCWD, path.c_str()) != 0) {
+      if (errno == EISDIR) return not_a_file(path, "a folder");
       return file_error(errno, "rename a new file to", path);
     }
     temp_name_.clear();

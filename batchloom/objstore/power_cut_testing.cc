@@ -103,9 +103,9 @@ class PowerCutFileOps::FakeTempFile final : public TempFile {
   Status replace(const std::string& path) override {
     const auto rename = [&](FakeDisk& disk) -> Result<bool> {
       FakeDisk::Spot to;
-      int error = disk.locate(path, to);
+      const int error = disk.locate(path, to);
       const DiskNodePtr there = disk.find(path);
-      if (error == 0 && there != nullptr && there->is_folder) error = EISDIR;
+      if (error == 0 && there != nullptr && there->is_folder) return not_a_file(path, "a folder");
       if (error != 0) return error_of(error, FileCall::kReplace, path);
       FakeDisk::Spot from;
       if (disk.locate(handle_.path, from) == 0) disk.set_name(from, nullptr);
@@ -226,7 +226,7 @@ Result<bool> PowerCutFileOps::unlink(const std::string& path) {
     const DiskNodePtr node = disk.find(path);
     FakeDisk::Spot spot;
     if (node == nullptr || disk.locate(path, spot) != 0) return false;
-    if (node->is_folder) return error_of(EISDIR, FileCall::kUnlink, path);
+    if (node->is_folder) return not_a_file(path, "a folder");
     disk.set_name(spot, nullptr);
     return true;
   });
