@@ -353,7 +353,8 @@ ReadResult measure_read(const std::string& folder, const Shape& shape, const Siz
       .amplification = amplification,
       .row = fmt::format(
           R"({{"phase": "read", "batch_bytes": {}, "ranks": {}, "steps": {}, )"
-          R"("mb_per_s": {:.1f}, "p50_us": {:.1f}, "p99_us": {:.1f}, "read_amplification": {:.4f}}})",
+          R"("mb_per_s": {:.1f}, "p50_us": {:.1f}, "p99_us": {:.1f}, )"
+          R"("read_amplification": {:.4f}}})",
           shape.batch_bytes, kRanks, all.step_us.size(), mb_per_s, median(all.step_us),
           quantile(all.step_us, 0.99), amplification)};
 }

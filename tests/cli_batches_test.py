@@ -299,6 +299,14 @@ def test_pins_stop_trimming(stream: Path) -> None:
     assert succeed_json("store", "verify", stream)["problems"] == []
 
 
+def test_consume_refuses_to_start_beyond_an_end(stream: Path) -> None:
+    end = succeed_json("store", "show", stream)["next_step"]
+    complaint = fail("consume", stream, "--rank=0", f"--start={end + 1}")
+    assert f"step {end + 1} will not come: the stream has ended before step {end}" in complaint
+    lines, result = consume(stream, 0, f"--start={end}")
+    assert (lines, result["ended"]) == ([], True)
+
+
 def test_an_unfinished_group_is_closed_by_hand(stream: Path, start: Start) -> None:
     reader = start("consume", stream, "--rank=0", "--group=dead", "--report", "--paced", FAST)
     deadline = time.monotonic() + 60

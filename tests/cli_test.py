@@ -162,6 +162,59 @@ def test_fence_stops_older_sessions(stream: Path) -> None:
     succeed("store", "verify", stream)
 
 
+def test_commands_that_change_a_stream_refuse_the_format_of_another(
+    stream: Path, tmp_path: Path
+) -> None:
+    succeed("store", "pin", stream, "--group=g", "--id=x", "--step=4")
+    (stream / "FORMAT").write_bytes((make_sample(tmp_path / "other") / "FORMAT").read_bytes())
+    before = keys_of(stream)
+    for command in (
+        ("store", "pin", stream, "--group=g", "--id=y", "--step=4"),
+        ("store", "unpin", stream, "--group=g", "--id=x"),
+        ("store", "gc", stream, "--yes"),
+        ("store", "fence", stream, "--producer=a"),
+        ("store", "skip", stream, "--step=4"),
+        ("store", "end", stream),
+        ("store", "show", stream),
+        ("produce", stream, "--synthetic", "--producer=new"),
+        ("consume", stream, "--rank=0"),
+    ):
+        complaint = fail(*command)
+        assert "belongs to stream" in complaint, (command, complaint)
+        assert keys_of(stream) == before, command
+
+
+def test_a_lost_floor_is_damage_to_every_command(stream: Path) -> None:
+    (stream / "gc" / "floor").unlink()
+    for command in (
+        ("store", "ls", stream),
+        ("store", "show", stream),
+        ("store", "init", stream),
+        ("store", "pins", stream),
+        ("store", "unpin", stream, "--group=g", "--id=x"),
+        ("store", "gc", stream, "--yes"),
+        ("store", "fence", stream, "--producer=a"),
+        ("consume", stream, "--rank=0"),
+        ("produce", stream, "--synthetic", "--producer=new"),
+    ):
+        complaint = fail(*command)
+        assert "corruption: " in complaint and "gc/floor: missing" in complaint, complaint
+    report = json.loads(run("store", "verify", stream, "--json").stdout)
+    assert any("gc/floor: missing" in problem for problem in report["problems"]), report
+
+
+def test_fence_with_a_damaged_state_says_that_it_stands(stream: Path) -> None:
+    before = succeed_json("store", "show", stream)["slot"]
+    row = next(p for p in succeed_json("store", "show", stream)["producers"] if "state_key" in p)
+    path = stream / row["state_key"]
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    complaint = fail("store", "fence", stream, f"--producer={row['producer']}")
+    assert f"producer {row['producer']} has its new term {before + 1}, but not its" in complaint
+    assert row["state_key"] in complaint
+    assert succeed_json("store", "show", stream)["slot"] == before + 1
+
+
 def test_fence_adds_no_producer(stream: Path, tmp_path: Path) -> None:
     before = succeed("store", "show", stream)
     complaint = fail("store", "fence", stream, "--producer=c")
@@ -189,6 +242,24 @@ def test_probe_reports_each_check(tmp_path: Path) -> None:
     lines = succeed(*arguments).splitlines()
     assert [row_names(line) for line in lines] == [list(row) for row in rows]
     assert keys_of(tmp_path) == []
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
+def test_probe_names_a_missing_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        complaint = fail("store", "probe", tmp_path)
+    finally:
+        tmp_path.chmod(0o700)
+    assert "permission" in complaint and str(tmp_path) in complaint
+    assert "use another store" not in complaint
+
+
+def test_sim_store_help_names_what_break_takes() -> None:
+    text = " ".join(succeed("sim", "store", "--help").split())
+    listed = refuse("sim", "store", "--break=x").split("choose one of ", 1)[1]
+    for name in listed.split("\n", 1)[0].split(", "):
+        assert name in text, name
 
 
 def test_sim_store_counts_events() -> None:

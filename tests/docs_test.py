@@ -22,6 +22,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 # Commands of the checkout, which the tests themselves are or which take too long here.
 CHECKOUT = re.compile(r"^(scripts/\S+|bench/run|\.ci/run|tools/\S+)")
 ELSEWHERE = re.compile(r"^(git clone |cd batchloom$)")
+EXIT_CODE = re.compile(r"^(.*\S)\s+# exit code ([1-9]\d*)\b")
 BUILD = re.compile(r"(?<![\w./])(\$PWD/)?build/\w+")
 
 
@@ -54,15 +55,16 @@ def runnable(block: Block) -> list[str]:
         if script := CHECKOUT.match(command):
             assert (ROOT / script[1]).is_file(), f"{place(block)}: there is no {script[1]}"
         elif not ELSEWHERE.match(command):
-            command = BUILD.sub(lambda _: shlex.quote(str(COMMAND.parent)), command)
-            commands.append(expecting_failure(command[2:]) if command[:2] == "! " else command)
+            here = BUILD.sub(lambda _: shlex.quote(str(COMMAND.parent)), command)
+            commands.append(expecting(here))
     return commands
 
 
-def expecting_failure(command: str) -> str:
-    """For a command that a document shows as one that fails: it finds what it looks for (exit code
-    1), and neither ends well nor breaks."""
-    return f"code=0; {command} || code=$?; [ $code = 1 ] || (echo exit code $code, not 1; exit 1)"
+def expecting(command: str) -> str:
+    """A command with a comment `# exit code N` must end with that code; all others with 0."""
+    if failing := EXIT_CODE.match(command):
+        return f"{{ {failing[1]}; }} && code=0 || code=$?\n[ $code -eq {failing[2]} ]"
+    return command
 
 
 def place(block: Block) -> str:
@@ -88,11 +90,20 @@ def test_commands_run(document: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
 
 
-@pytest.mark.parametrize(("command", "holds"), [("false", True), ("true", False), ("x/y", False)])
-def test_a_command_that_must_fail_is_held_to_it(command: str, holds: bool) -> None:
-    block = Block(ROOT / "README.md", 1, [f"! {command}", "true"])
-    done = subprocess.run(["bash", "-euc", "\n".join(runnable(block))], check=False)
-    assert (done.returncode == 0) is holds
+@pytest.mark.parametrize(
+    ("line", "passes"),
+    [
+        ("true", True),
+        ("false", False),
+        ("false  # exit code 1: as it must", True),
+        ("true  # exit code 1: as it must", False),
+        ("(exit 2)  # exit code 1", False),
+        ("(exit 2)  # exit code 2", True),
+    ],
+)
+def test_an_expected_failure_is_checked(line: str, passes: bool) -> None:
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", expecting(line)], check=False)
+    assert (done.returncode == 0) == passes
 
 
 def test_documents_have_commands() -> None:

@@ -90,6 +90,20 @@ TEST(Consumer, RefusesARankThatThereIsNot) {
       1);
 }
 
+TEST(Consumer, RefusesToWaitBeyondTheEndOfAnEndedStream) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2);
+    const auto open_at = [&](std::uint64_t start) {
+      return Consumer::open(world.feed(), {.start = Step(start)}, {});
+    };
+    EXPECT_TRUE(open_at(3).is_ok()) << "it may come";
+    EXPECT_TRUE(store::end_stream(world.stream(), {}).is_ok());
+    EXPECT_TRUE(open_at(2).is_ok()) << "the end itself";
+    EXPECT_TRUE(is_error(open_at(3).status(), ErrorKind::kInvalid,
+                         {"step 3 will not come", "has ended before step 2"}));
+  });
+}
+
 TEST(Consumer, WaitsBeyondTheEndOrRefuses) {
   on_any_schedule([](ClientWorld& world) {
     world.producer().append_small(2);

@@ -131,6 +131,22 @@ TEST_F(StepFetcherTest, DamageStopsNobodyBeforeItsOwnStep) {
   EXPECT_THAT(must_fetch(Step(0)).steps, SizeIs(3)) << "another rank is not touched";
 }
 
+TEST_F(StepFetcherTest, NoSkipIsAdvisedAgainstADamagedManifestSegment) {
+  world_.producer().append_small(2);
+  store::StoredHead head = *world_.newest();
+  head.head.tail.clear();
+  store::SegmentRef gone;
+  gone.slot = store::Slot(2);
+  gone.size_bytes = 100;
+  head.head.segments = {{gone}};
+  fetcher();
+  const Status lost =
+      fetch(Step(1), std::make_shared<const store::StoredHead>(std::move(head))).status();
+  EXPECT_TRUE(
+      is_error(lost, ErrorKind::kCorruption, {"step 1 of rank 0", "s/", "restore that object"}));
+  EXPECT_EQ(lost.message().find("commit a SKIP"), std::string::npos) << lost.to_string();
+}
+
 TEST_F(StepFetcherTest, DamageOnTheWayIsHealedByASecondRead) {
   world_.producer().append_small(1);
   fetcher();

@@ -27,8 +27,9 @@ Meaning meaning_of(int error) {
     case EMLINK: return {ErrorKind::kExhausted, "a limit of the operating system is reached"};
     case EACCES:
     case EPERM:
-      return {ErrorKind::kInvalid,
-              "check owner and mode, and that the file system allows this operation"};
+      return {
+          ErrorKind::kInvalid,
+          "no permission: check owner and mode, and that the file system allows this operation"};
     case EROFS: return {ErrorKind::kInvalid, "the file system is mounted read-only"};
     case EISDIR: return {ErrorKind::kInvalid, "this name is a folder"};
     case ENOTDIR:

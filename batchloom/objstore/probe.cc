@@ -104,22 +104,38 @@ void list_after_remove(CheckRun& run) {
   run.expect_list(run.prefix(), {}, {});
 }
 
-/// One object written, read, listed and removed, without any condition: what fails here fails for
-/// want of a permission, of space or of a connection, and says nothing about the store's behaviour.
-Status try_plain_calls(ObjectStore& store, const std::string& prefix, const CallOptions& call) {
-  const std::string key = prefix + "plain";
-  const auto put = put_bytes(store, key, as_bytes("plain"), PutCondition::none(), call);
-  if (!put.is_ok()) return put.status().with_context("writing " + key);
-  const auto got = store.get(key, {}, call);
-  if (!got.is_ok()) return got.status().with_context("reading " + key);
-  const auto listing = store.list(prefix, "", call);
-  if (!listing.is_ok()) return listing.status().with_context("listing " + prefix);
-  const auto page = (*listing)->next_page(call);
-  if (!page.is_ok()) return page.status().with_context("listing " + prefix);
+Status list_once(ObjectStore& store, const std::string& key, const CallOptions& call) {
+  const auto listing = store.list(key, {}, call);
+  if (!listing.is_ok()) return listing.status();
+  return (*listing)->next_page(call).status();
+}
+
+Status remove_one(ObjectStore& store, const std::string& key, const CallOptions& call) {
   const auto removed = store.remove(std::span(&key, 1), call);
-  if (!removed.is_ok()) return removed.status().with_context("removing " + key);
-  const Status& gone = removed->front();
-  return gone.is_ok() ? gone : gone.with_context("removing " + key);
+  if (!removed.is_ok() || removed->empty()) return removed.status();
+  return removed->front();
+}
+
+/// Does with one object what the checks need to be allowed to do. Its error says nothing of the
+/// store's promises; other failures are for the checks to judge.
+Status check_access(ObjectStore& store, Runtime& runtime, const std::string& key,
+                    const CallOptions& call) {
+  const auto put = put_bytes(store, key, as_bytes("access"), PutCondition::absent(), call);
+  const auto got = store.get(key, {}, call);
+  const Status listed = list_once(store, key, call);
+  const Status removed =
+      remove_one(store, key, {.deadline = runtime.now() + kCleanUpTime, .stop = {}});
+  const auto judge = [&](std::string_view operation, const Status& status) {
+    if (!status.is(ErrorKind::kInvalid)) return Status::ok();
+    return status.with_context(
+        fmt::format("the probe could not {} '{}', so nothing is known of the object store: check "
+                    "the permission for it",
+                    operation, key));
+  };
+  BL_RETURN_IF_ERROR(judge("put", put.status()));
+  BL_RETURN_IF_ERROR(judge("get", got.status()));
+  BL_RETURN_IF_ERROR(judge("list", listed));
+  return judge("remove", removed);
 }
 
 }  // namespace
@@ -154,10 +170,7 @@ Status ProbeReport::verdict() const {
 Result<ProbeReport> probe(ObjectStore& store, Runtime& runtime, const ProbeOptions& options,
                           const CallOptions& call) {
   const std::string root = fmt::format("probe/{:016x}/", runtime.random());
-  const Status plain = try_plain_calls(store, root, call);
-  if (!plain.is_ok()) {
-    return plain.with_context("the probe cannot begin, and says nothing about the store");
-  }
+  BL_RETURN_IF_ERROR(check_access(store, runtime, root + "access", call));
   ProbeReport report;
   for (const StoreCheck& check : probe_checks(options)) {
     CheckRun run(store, runtime, fmt::format("{}{}/", root, check.name), call);

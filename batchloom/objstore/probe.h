@@ -43,10 +43,10 @@ struct ProbeReport {
 /// The checks that the probe runs, in order.
 std::vector<StoreCheck> probe_checks(const ProbeOptions& options);
 
-/// Runs them under `probe/<random>/` and removes what they wrote. An error means that nothing is
-/// known: plain calls do not work (`invalid` for want of a permission, say), or a check could not be
-/// finished (`unavailable`, `cancelled`, `exhausted`). Blocks;
-/// starts `racers` tasks and joins them. Thread-safe.
+/// Runs them under `probe/<random>/` and removes what they wrote. An error (`unavailable`,
+/// `cancelled`, `exhausted`) means that a check could not be finished and nothing is known; so does
+/// `invalid`, which names a key that the probe may not put, get, list or remove. Blocks; starts
+/// `racers` tasks and joins them. Thread-safe.
 Result<ProbeReport> probe(ObjectStore& store, Runtime& runtime, const ProbeOptions& options,
                           const CallOptions& call);
 

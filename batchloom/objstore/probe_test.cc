@@ -8,6 +8,7 @@
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/base/sim_runtime.h"
 #include "batchloom/objstore/faulty_store.h"
+#include "batchloom/objstore/forwarding_store_testing.h"
 #include "batchloom/objstore/memory_store.h"
 
 namespace batchloom::objstore {
@@ -31,6 +32,52 @@ TEST_F(ProbeTest, PassesARightStoreAndCleansUp) {
   }
   EXPECT_TRUE(report->left_behind.empty());
   EXPECT_TRUE(store_is_empty());
+}
+
+/// Whoever uses it may not make one kind of request.
+class ForbiddingStore final : public ForwardingStore {
+ public:
+  ForbiddingStore(ObjectStore& inner, std::string_view forbidden)
+      : ForwardingStore(inner), forbidden_(forbidden) {}
+
+  Result<std::optional<ObjectData>> get(std::string_view key, ByteRange range,
+                                        const CallOptions& call) override {
+    BL_RETURN_IF_ERROR(check("get"));
+    return inner_.get(key, range, call);
+  }
+  Result<PutReply> put(std::string_view key, std::span<const ByteSpan> parts,
+                       const PutCondition& condition, const CallOptions& call) override {
+    BL_RETURN_IF_ERROR(check("put"));
+    return inner_.put(key, parts, condition, call);
+  }
+  Result<std::unique_ptr<Listing>> list(std::string_view prefix, std::string_view start_after,
+                                        const CallOptions& call) override {
+    BL_RETURN_IF_ERROR(check("list"));
+    return inner_.list(prefix, start_after, call);
+  }
+  Result<std::vector<Status>> remove(std::span<const std::string> keys,
+                                     const CallOptions& call) override {
+    BL_RETURN_IF_ERROR(check("remove"));
+    return inner_.remove(keys, call);
+  }
+
+ private:
+  Status check(std::string_view operation) const {
+    return operation == forbidden_ ? Status::invalid("403") : Status::ok();
+  }
+
+  std::string_view forbidden_;
+};
+
+TEST_F(ProbeTest, AMissingPermissionIsNoFaultOfTheStore) {
+  for (const std::string_view operation : {"put", "get", "list", "remove"}) {
+    ForbiddingStore store(memory_, operation);
+    const Status refused = probe(store, *runtime_, {}, {}).status();
+    EXPECT_TRUE(refused.is(ErrorKind::kInvalid)) << operation << refused.to_string();
+    const std::string says = std::string(operation) + " 'probe/";
+    EXPECT_NE(refused.message().find(says), std::string::npos) << refused.to_string();
+    EXPECT_NE(refused.message().find("permission"), std::string::npos) << refused.to_string();
+  }
 }
 
 TEST_F(ProbeTest, WithoutABatchSizeItsRaceDoesNotApply) {

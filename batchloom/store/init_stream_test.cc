@@ -91,6 +91,22 @@ TEST_F(InitStream, AFloorThatIsMissingBesideSlotsIsCorruption) {
   remove(kFloorKey);
   EXPECT_TRUE(init().is(ErrorKind::kCorruption));
   EXPECT_FALSE(memory_.head(kFloorKey, {}).value()) << "damage is not painted over";
+  const Status opened = Stream::open(other_deps(), {}, {}).status();
+  EXPECT_TRUE(opened.is(ErrorKind::kCorruption)) << opened.to_string();
+  EXPECT_NE(opened.message().find("gc/floor"), std::string::npos);
+}
+
+TEST_F(InitStream, BesideTheFormatOfAnotherStreamNothingBegins) {
+  ASSERT_TRUE(init().is_ok());
+  StreamFormat foreign = read_format(memory_, {}).value();
+  foreign.uuid.bytes.front() = static_cast<std::byte>(~foreign.uuid.bytes.front());
+  ASSERT_TRUE(objstore::put_bytes(memory_, kFormatKey, encode_format(foreign),
+                                  objstore::PutCondition::none(), {})
+                  .is_ok());
+  const Status opened = Stream::open(other_deps(), {}, {}).status();
+  EXPECT_TRUE(opened.is(ErrorKind::kCorruption)) << opened.to_string();
+  EXPECT_NE(opened.message().find("gc/floor"), std::string::npos) << opened.to_string();
+  EXPECT_TRUE(Stream::open(other_deps(), {.even_damaged = true}, {}).is_ok());
 }
 
 TEST_F(InitStream, AFormatThatIsMissingBesideAStreamIsCorruption) {

@@ -42,8 +42,8 @@ struct CommitReceipt {
 class ProducerSession {
  public:
   /// Fences `producer` and loads its state. `invalid` for a bad name, `exhausted` where the table
-  /// of producers is full, `corruption` where the stored state is damaged: then the fence stands all
-  /// the same, and the message names its term.
+  /// of producers is full, `corruption` where the stored state is damaged: then the fence stands
+  /// all the same, and the message names its term.
   static Result<std::unique_ptr<ProducerSession>> open(const Stream& stream, std::string producer,
                                                        const CallOptions& call);
 

@@ -3,6 +3,8 @@
 // session_commit_test.cc.
 #include "batchloom/store/producer_session.h"
 
+#include <fmt/format.h>
+
 #include "batchloom/store/reclaimer.h"
 #include "batchloom/store/store_fixture_testing.h"
 
@@ -179,6 +181,22 @@ TEST_F(SessionTest, AMissingOrDamagedStateIsCorruption) {
   const auto session = open("p");
   EXPECT_TRUE(session.is(ErrorKind::kCorruption));
   EXPECT_NE(session.status().message().find(key), std::string::npos);
+}
+
+TEST_F(SessionTest, AFenceStandsAlsoWhereTheStateIsDamaged) {
+  const auto first = open_session(*other_, "p");
+  commit_state(*first, Seq(0), "a state that is large");
+  const Slot slot = newest(*other_)->head.slot;
+  objects_.next(
+      {.operation = Operation::kGet, .prefix = "d/", .answer = Answer::kDamaged, .times = 3});
+  const auto session = open("p");
+  EXPECT_TRUE(session.is(ErrorKind::kCorruption));
+  EXPECT_NE(session.status().message().find(
+                fmt::format("producer p has its new term {}, but not its state", slot.value + 1)),
+            std::string::npos)
+      << session.status().to_string();
+  EXPECT_EQ(newest(*other_)->head.slot, slot + 1);
+  EXPECT_EQ(newest(*other_)->head.find_producer("p")->term, Term(slot.value + 1));
 }
 
 TEST_F(SessionTest, AStateThatASuccessorReplacedMeansFenced) {

@@ -52,6 +52,37 @@ TEST_F(Reclaim, ANewStreamHasNothingToRemove) {
   EXPECT_EQ(objects_.count(Operation::kPut) + objects_.count(Operation::kRemove), 0u);
 }
 
+TEST_F(Reclaim, AFullStoreFirstLosesWhatNeedsNoCommit) {
+  append_slots(*other_, 9);
+  run();
+  append_slots(*other_, 9);
+  const std::string orphan = put_state("nobody", Term(1), Seq(0));
+  put(manifest_key(Slot(2)));  // Below the floor: a stalled writer made it again.
+  // The disk stays full, whatever is removed.
+  objects_.next({.operation = Operation::kPut, .answer = Answer::kDiskFull, .times = 1000});
+  const auto full = Reclaimer(*stream_).run({});
+  EXPECT_TRUE(full.is(ErrorKind::kExhausted)) << full.status().to_string();
+  EXPECT_NE(full.status().message().find("after 1 slots, 0 segments, 0 batch objects and 1 states"),
+            std::string::npos)
+      << full.status().to_string();
+  EXPECT_FALSE(exists(orphan));
+  EXPECT_FALSE(exists(manifest_key(Slot(2))));
+  EXPECT_EQ(read_floor(*other_, {}).value(), Slot(6)) << "as it was";
+  objects_.forget_script();
+  expect_whole(0);
+}
+
+TEST_F(Reclaim, RoomThatWasMadeLetsThePassGoOn) {
+  append_slots(*other_, 9);
+  const std::string orphan = put_state("nobody", Term(1), Seq(0));
+  objects_.next({.operation = Operation::kPut, .answer = Answer::kDiskFull});
+  const ReclaimReport report = run();
+  EXPECT_EQ(report.floor, Slot(6));
+  EXPECT_EQ(report.slots_removed, 6u);
+  EXPECT_EQ(report.states_removed, 1u);
+  EXPECT_FALSE(exists(orphan));
+}
+
 TEST_F(Reclaim, KeepsTheNewestSlots) {
   append_slots(*other_, 9);
   const ReclaimReport report = run();
