@@ -12,7 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from chaos.judge import count_orphans, expected_hashes, judge_log, judge_report
+from chaos.judge import (
+    count_orphans,
+    expected_hashes,
+    judge_log,
+    judge_report,
+    verify_payload,
+)
 from chaos.looks import ORDER, is_stopped, most_telling, name_of, stop_and_look
 from chaos.roles import Consumer
 from chaos.settings import Settings, draw_settings
@@ -167,6 +173,19 @@ def test_what_is_expected_follows_from_the_seed(tmp_path: Path) -> None:
     assert [len(of_rank) for of_rank in hashes] == [3] * 8
     assert len({text for of_rank in hashes for text in of_rank}) == 24
     assert hashes != expected_hashes(settings_in(tmp_path, 2), 3)
+
+
+def test_damaged_payload_is_found_at_the_end(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, 1)
+    words = ("--synthetic", "--producer=main", "--steps=2", *settings.synthetic())
+    subprocess.run([*settings.on_stream("produce"), *words], capture_output=True, check=True)
+    assert judge_report(verify_payload(settings)) == []
+    batch = next((settings.stream / "d").glob("*/*.tgb"))
+    content = bytearray(batch.read_bytes())
+    content[len(content) // 3] ^= 1  # Among the runs: the index, at the end, says nothing of it.
+    batch.write_bytes(content)
+    problems = judge_report(verify_payload(settings))
+    assert any(batch.name in problem for problem in problems), problems
 
 
 def chaos(*options: str | Path, program: Path = COMMAND) -> subprocess.CompletedProcess[str]:

@@ -16,6 +16,14 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = ROOT / "build" / "dev" / "batchloom"
 TIME_LIMIT_S = 300
 MAX_MEDIAN_LINES = 150
+ROLES = [
+    "Source Loader",
+    "Planner",
+    "Data Constructor",
+    "Producer session",
+    "Consumer",
+    "Reclaimer",
+]
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -129,7 +137,9 @@ def role_rows() -> list[dict[str, str]]:
 
 
 def test_roles_exist_or_say_that_they_do_not() -> None:
-    for row in role_rows():
+    rows = role_rows()
+    assert [row["Role"] for row in rows] == ROLES
+    for row in rows:
         assert row["State"] in {"built", "not built yet"}, row
         if row["State"] == "built":
             folder = ROOT / row["Folder"]

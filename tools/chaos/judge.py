@@ -32,6 +32,16 @@ def run_json(command: list[str]) -> list[Row]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def verify_payload(settings: Settings) -> Row:
+    """What `store verify` says of the whole stream, every byte of every batch read; also where it
+    found something wrong."""
+    command = settings.on_stream("store", "verify", "--depth=payload", "--json")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if not done.stdout:
+        raise RuntimeError(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
 def expected_hashes(settings: Settings, steps: int) -> list[list[str]]:
     """By rank, then by step. One producer writes batches 0, 1, 2, ..., so its steps are the
     stream's."""

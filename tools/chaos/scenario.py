@@ -23,6 +23,7 @@ from chaos.judge import (
     judge_log,
     judge_report,
     run_json,
+    verify_payload,
 )
 from chaos.looks import phase_of, stop_and_look, stop_while_changing
 from chaos.roles import Consumer, LastProducer, Producer, Reclaimer, Role
@@ -218,7 +219,7 @@ class Scenario:
         problems = self.summary.problems
         kept = f"--slots-kept={self.settings.slots_kept}"
         rows = run_json([*self.settings.on_stream("store", "gc"), "--yes", "--list", kept])
-        report = run_json(self.settings.on_stream("store", "verify"))[0]
+        report = verify_payload(self.settings)
         problems += judge_report(report)
         if report["next_step"] != self.steps:
             problems.append(f"the stream has {report['next_step']} steps, not {self.steps}")
