@@ -32,6 +32,13 @@ void FileFaults::fail_call(std::uint64_t index, FileFault fault) {
   call_fault_ = fault;
 }
 
+void FileFaults::fail_from(std::uint64_t index, const std::vector<FileCall>& kinds,
+                           FileFault fault) {
+  const MutexLock lock(mutex_);
+  kind_faults_from_ = calls_ + index;
+  for (const FileCall kind : kinds) kind_faults_[kind] = fault;
+}
+
 void FileFaults::fail_every(FileCall kind, FileFault fault) {
   const MutexLock lock(mutex_);
   kind_faults_[kind] = fault;
@@ -41,6 +48,7 @@ void FileFaults::clear() {
   const MutexLock lock(mutex_);
   failing_call_.reset();
   kind_faults_.clear();
+  kind_faults_from_ = 0;
 }
 
 void FileFaults::before_call(std::function<void(FileCall, const std::string&)> hook) {
@@ -58,6 +66,11 @@ std::uint64_t FileFaults::calls(FileCall kind) const {
   return calls_by_kind_.at(static_cast<std::size_t>(kind));
 }
 
+std::uint64_t FileFaults::met() const {
+  const MutexLock lock(mutex_);
+  return met_;
+}
+
 FileFault FileFaults::meet(FileCall kind, const std::string& path) {
   std::function<void(FileCall, const std::string&)> hook;
   {
@@ -73,9 +86,11 @@ FileFault FileFaults::meet(FileCall kind, const std::string& path) {
   FileFault fault;
   if (failing_call_ == index) {
     fault = call_fault_;
-  } else if (const auto found = kind_faults_.find(kind); found != kind_faults_.end()) {
+  } else if (const auto found = kind_faults_.find(kind);
+             found != kind_faults_.end() && index >= kind_faults_from_) {
     fault = found->second;
   }
+  if (fault.error != 0) ++met_;
   is_off_ = fault.power_off;
   return fault;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "batchloom/base/mutex.h"
 
@@ -58,6 +59,8 @@ class FileFaults {
  public:
   /// The call number `index` from now on (0 is the next) meets `fault`.
   void fail_call(std::uint64_t index, FileFault fault);
+  /// From the call number `index` on, every call of these kinds meets `fault`.
+  void fail_from(std::uint64_t index, const std::vector<FileCall>& kinds, FileFault fault);
   /// Every call of this kind meets `fault`.
   void fail_every(FileCall kind, FileFault fault);
   void clear();
@@ -68,6 +71,8 @@ class FileFaults {
   /// Calls since the beginning, failed ones too.
   std::uint64_t calls() const;
   std::uint64_t calls(FileCall kind) const;
+  /// Calls that met a fault; not those while the power was off.
+  std::uint64_t met() const;
 
   /// For the fake: a call is about to happen. Runs the hook.
   FileFault meet(FileCall kind, const std::string& path);
@@ -81,7 +86,9 @@ class FileFaults {
   std::array<std::uint64_t, kFileCalls> calls_by_kind_ BL_GUARDED_BY(mutex_) = {};
   std::optional<std::uint64_t> failing_call_ BL_GUARDED_BY(mutex_);
   FileFault call_fault_ BL_GUARDED_BY(mutex_);
+  std::uint64_t kind_faults_from_ BL_GUARDED_BY(mutex_) = 0;  // The first call that meets them.
   std::map<FileCall, FileFault> kind_faults_ BL_GUARDED_BY(mutex_);
+  std::uint64_t met_ BL_GUARDED_BY(mutex_) = 0;
   std::function<void(FileCall, const std::string&)> hook_ BL_GUARDED_BY(mutex_);
 };
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "batchloom/base/log.h"
+#include "batchloom/objstore/fault_driver_testing.h"
 #include "batchloom/objstore/local_store.h"
 #include "batchloom/objstore/local_store_testing.h"
 #include "batchloom/objstore/power_cut_testing.h"
@@ -139,64 +140,38 @@ std::set<std::string> keys_of(const std::vector<Step>& steps) {
   return keys;
 }
 
-struct Crash {
-  std::uint64_t index = 0;  // Of the call that meets the fault.
-  FileFault fault = {};
-  std::optional<std::uint64_t> power_cut_seed = {};  // None: the process is killed.
-  FsyncPolicy fsync = FsyncPolicy::kAlways;
-};
-
 /// False where the fault never came.
-bool crash_once(const std::vector<Step>& steps, const Crash& crash) {
+bool crash_once(const std::vector<Step>& steps, const FaultRun& run, FsyncPolicy fsync) {
   set_log_level(LogLevel::kError);  // A failed sweep warns each time.
-  Machine machine(crash.fsync);
-  machine.files().faults().fail_call(crash.index, crash.fault);
+  Machine machine(fsync);
+  run.arm(machine.files().faults());
   machine.start();
   machine.run(steps);
-  const bool met = machine.files().faults().calls() > crash.index;
-  if (crash.power_cut_seed) machine.files().power_cut(*crash.power_cut_seed);
+  const bool met = machine.files().faults().met() > 0;
+  if (run.power_cut_seed) machine.files().power_cut(*run.power_cut_seed);
   machine.check(keys_of(steps));
   return met;
 }
 
-struct NamedFault {
-  std::string name;
-  FileFault fault;
-};
-
 class LocalCrash : public testing::TestWithParam<NamedFault> {};
 
 TEST_P(LocalCrash, LosesNothingAtAnyCall) {
-  constexpr std::uint64_t kCutsPerCall = 20;
-  const FileFault fault = GetParam().fault;
-  std::uint64_t index = 0;
-  for (bool met = true; met && !HasFailure(); index += fault_stride()) {
-    SCOPED_TRACE("fault at call " + std::to_string(index));
-    for (std::uint64_t seed = 0; seed < kCutsPerCall; ++seed) {
-      SCOPED_TRACE("cut with seed " + std::to_string(seed));
-      met = crash_once(
-          kWorkload,
-          {.index = index, .fault = fault, .power_cut_seed = index * kCutsPerCall + seed});
-    }
-    if (fault.power_off) continue;
-    for (const FsyncPolicy fsync : {FsyncPolicy::kAlways, FsyncPolicy::kNone}) {
-      SCOPED_TRACE(fsync == FsyncPolicy::kAlways ? "killed, always" : "killed, none");
-      crash_once(kWorkload, {.index = index, .fault = fault, .fsync = fsync});
-    }
-  }
-  EXPECT_GT(index, 100u) << "the workload should make many calls";
+  const std::uint64_t cuts_per_call = GetParam().lasts() ? 4 : 20;
+  const std::uint64_t calls = at_every_call(GetParam(), cuts_per_call, [](const FaultRun& run) {
+    // What is not synced may be lost with the power, but not with the process.
+    if (!run.power_cut_seed) crash_once(kWorkload, run, FsyncPolicy::kNone);
+    return crash_once(kWorkload, run, FsyncPolicy::kAlways);
+  });
+  EXPECT_GT(calls, 100u) << "the workload should make many calls";
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    EveryFault, LocalCrash,
-    testing::Values(NamedFault{"DiskFull", {.error = ENOSPC}},
-                    NamedFault{"NoPermission", {.error = EACCES}},
-                    NamedFault{"IoError", {.error = EIO}},
-                    NamedFault{"IoErrorWithEffect", {.error = EIO, .takes_effect = true}},
-                    NamedFault{"PowerOff", {.error = EIO, .power_off = true}},
-                    NamedFault{"PowerOffWithEffect",
-                               {.error = EIO, .takes_effect = true, .power_off = true}}),
-    [](const auto& fault) { return fault.param.name; });
+std::string name_of(const testing::TestParamInfo<NamedFault>& fault) {
+  return fault.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryFault, LocalCrash, testing::ValuesIn(faults_that_happen_once()),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(LastingFaults, LocalCrash, testing::ValuesIn(faults_that_last()), name_of);
 
 RC_GTEST_PROP(LocalCrashProperty, LosesNothingInAnyWorkload, ()) {
   const auto key = rc::gen::element<std::string>("m/1", "m/2", "d/00/x", "d/01/x", "FORMAT");
@@ -208,9 +183,10 @@ RC_GTEST_PROP(LocalCrashProperty, LosesNothingInAnyWorkload, ()) {
                         .takes_effect = false,
                         .power_off = *rc::gen::arbitrary<bool>()};
   const auto index = *rc::gen::inRange<std::uint64_t>(0, 20 + 12 * steps.size());
-  crash_once(
-      steps,
-      {.index = index, .fault = fault, .power_cut_seed = *rc::gen::arbitrary<std::uint64_t>()});
+  const FaultRun run{.fault = {.name = "any", .fault = fault},
+                     .index = index,
+                     .power_cut_seed = *rc::gen::arbitrary<std::uint64_t>()};
+  crash_once(steps, run, FsyncPolicy::kAlways);
   RC_ASSERT(!testing::Test::HasFailure());
 }
 
