@@ -349,14 +349,12 @@ ReadResult measure_read(const std::string& folder, const Shape& shape, const Siz
     all.step_us.insert(all.step_us.end(), rank.step_us.begin(), rank.step_us.end());
   }
   const double amplification = all.fetched_bytes / all.run_bytes;
-  return {
-      .amplification = amplification,
-      .row = fmt::format(
-          R"({{"phase": "read", "batch_bytes": {}, "ranks": {}, "steps": {}, )"
-          R"("mb_per_s": {:.1f}, "p50_us": {:.1f}, "p99_us": {:.1f}, )"
-          R"("read_amplification": {:.4f}}})",
-          shape.batch_bytes, kRanks, all.step_us.size(), mb_per_s, median(all.step_us),
-          quantile(all.step_us, 0.99), amplification)};
+  return {.amplification = amplification,
+          .row = fmt::format(R"({{"phase": "read", "batch_bytes": {}, "ranks": {}, "steps": {}, )"
+                             R"("mb_per_s": {:.1f}, "p50_us": {:.1f}, "p99_us": {:.1f}, )"
+                             R"("read_amplification": {:.4f}}})",
+                             shape.batch_bytes, kRanks, all.step_us.size(), mb_per_s,
+                             median(all.step_us), quantile(all.step_us, 0.99), amplification)};
 }
 
 /// How much of an object is not payload, in runs of 1 MiB.
