@@ -297,9 +297,9 @@ TEST(Consumer, SkippedStepsDoNotCountForTheHash) {
 TEST(Consumer, TheEndIsNullAndReadingGoesOnAfterAReopen) {
   on_any_schedule([](ClientWorld& world) {
     world.producer().append_small(1);
+    const auto beyond = open(world, {.start = Step(5)});
     ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
     const auto consumer = open(world);
-    const auto beyond = open(world, {.start = Step(5)});
     expect_step(*consumer, 0);
     for (int i = 0; i < 2; ++i) {
       EXPECT_EQ(must(consumer->next({})), nullptr);
