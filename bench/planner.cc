@@ -17,6 +17,7 @@
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp.h"
 #include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/ring_traffic.h"
 #include "batchloom/simulator/length_distributions.h"
 #include "bench/measure.h"
 
@@ -44,17 +45,60 @@ struct Effort {
   int runs = 20;
 };
 
+/// Eight ranks on an island, 50 GB/s between islands, 400 GB/s inside them.
+std::vector<model::Level> levels_of(std::uint32_t ranks) {
+  return {{"island", 8, 400'000'000'000, 0}, {"cluster", ranks, 50'000'000'000, 0}};
+}
+
+model::Topology topology_of(std::uint32_t ranks, std::vector<model::Level> levels) {
+  return must(
+      model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}}, std::move(levels)));
+}
+
 /// What one step's planning took, or the worst of several.
 struct Measured {
   double plan_ms = 0;
   double proof_ms = 0;
   double gap = 1;
+  double flat_gap = 1;         ///< Had the planner not known of islands.
+  double ring_gap = 1;         ///< With the exchange of rings in makespan and bound.
+  double between_islands = 0;  ///< GB.
+  double scattered = 0;        ///< The same, had the planner not known of islands.
+  double over_least = 1;       ///< Bytes between islands over the least for these degrees.
+  double apart = 0;            ///< Share of gangs that one island could hold and several do.
 
   void take_worst(const Measured& other) {
     plan_ms = std::max(plan_ms, other.plan_ms);
     proof_ms = std::max(proof_ms, other.proof_ms);
     gap = std::max(gap, other.gap);
+    flat_gap = std::max(flat_gap, other.flat_gap);
+    ring_gap = std::max(ring_gap, other.ring_gap);
+    between_islands = std::max(between_islands, other.between_islands);
+    scattered = std::max(scattered, other.scattered);
+    over_least = std::max(over_least, other.over_least);
+    apart = std::max(apart, other.apart);
   }
+};
+
+double gap_of(const model::StepPlan& plan) {
+  return static_cast<double>(plan.makespan_ns) / static_cast<double>(plan.lower_bound_ns);
+}
+
+/// The planners of one case.
+struct Planners {
+  explicit Planners(std::uint32_t ranks)
+      : levels(topology_of(ranks, levels_of(ranks))),
+        islands(
+            must(planning::HdpPlanner::create(model, topology_of(ranks, levels_of(ranks)), {}))),
+        flat(must(planning::HdpPlanner::create(model, topology_of(ranks, {}), {}))),
+        ring(must(planning::HdpPlanner::create(model, topology_of(ranks, levels_of(ranks)),
+                                               {.ring = true}))) {}
+
+  planning::CostModel model = must(planning::builtin_cost_model("h200-llama7b"));
+  planning::RankLevels levels;
+  planning::HdpPlanner islands;
+  planning::HdpPlanner flat;
+  planning::HdpPlanner ring;
 };
 
 class PlannerBench {
@@ -62,27 +106,24 @@ class PlannerBench {
   explicit PlannerBench(const Effort& effort) : effort_(effort) {}
 
   Measured measure_case(const Case& of, std::vector<std::string>& rows) const {
-    const planning::HdpPlanner planner = must(planning::HdpPlanner::create(
-        must(planning::builtin_cost_model("h200-llama7b")),
-        must(model::Topology::create({{.axis = model::Axis::kDp, .extent = of.ranks}})), {}));
+    const Planners planners(of.ranks);
     Measured worst;
     for (const std::string_view distribution : kDistributions) {
       for (const std::uint32_t context : kContexts) {
-        worst.take_worst(measure_row(of, planner, distribution, context, rows));
+        worst.take_worst(measure_row(of, planners, distribution, context, rows));
       }
     }
     return worst;
   }
 
  private:
-  Measured measure_row(const Case& of, const planning::HdpPlanner& planner,
-                       std::string_view distribution, std::uint32_t context,
-                       std::vector<std::string>& rows) const {
+  Measured measure_row(const Case& of, const Planners& planners, std::string_view distribution,
+                       std::uint32_t context, std::vector<std::string>& rows) const {
     Measured worst;
-    std::vector<double> plan_ms, gaps;
+    std::vector<double> plan_ms, gaps, ring_gaps, bytes, bytes_before;
     for (std::uint64_t seed = 1; seed <= effort_.seeds; ++seed) {
       const Measured one = measure_step(
-          planner,
+          planners,
           planning::samples_of(must(simulator::draw_lengths({.distribution = distribution,
                                                              .context_tokens = context,
                                                              .total_tokens = of.total_tokens,
@@ -90,33 +131,52 @@ class PlannerBench {
       worst.take_worst(one);
       plan_ms.push_back(one.plan_ms);
       gaps.push_back(one.gap);
+      ring_gaps.push_back(one.ring_gap);
+      bytes.push_back(one.between_islands);
+      bytes_before.push_back(one.scattered);
     }
     rows.push_back(fmt::format(
         R"({{"case": "{}", "tokens": {}, "lengths": "{}", "context": {}, "gap_median": {:.4f}, )"
-        R"("gap_worst": {:.4f}, "plan_ms_median": {:.2f}, "plan_ms_worst": {:.2f}, )"
-        R"("proof_ms_worst": {:.2f}}})",
-        of.name, of.total_tokens, distribution, context, median(gaps), worst.gap, median(plan_ms),
-        worst.plan_ms, worst.proof_ms));
+        R"("gap_worst": {:.4f}, "flat_gap_worst": {:.4f}, )"
+        R"("ring_gap_median": {:.4f}, "ring_gap_worst": {:.4f}, )"
+        R"("plan_ms_median": {:.2f}, "plan_ms_worst": {:.2f}, "proof_ms_worst": {:.2f}, )"
+        R"("island_gb_flat": {:.0f}, "island_gb": {:.0f}, "over_least_worst": {:.3f}, )"
+        R"("apart_worst": {:.4f}}})",
+        of.name, of.total_tokens, distribution, context, median(gaps), worst.gap, worst.flat_gap,
+        median(ring_gaps), worst.ring_gap, median(plan_ms), worst.plan_ms, worst.proof_ms,
+        median(bytes_before), median(bytes), worst.over_least, worst.apart));
     return worst;
   }
 
-  Measured measure_step(const planning::HdpPlanner& planner,
+  Measured measure_step(const Planners& planners,
                         const std::vector<model::PlanSample>& samples) const {
     std::vector<double> plan_ms, proof_ms;
     Measured measured;
+    model::StepPlan plan;
     for (int run = 0; run < effort_.runs; ++run) {
       std::vector<model::PlanSample> given = samples;
       const Time begin = runtime_->now();
-      const model::StepPlan plan = must(planner.plan(std::move(given)));
+      plan = must(planners.islands.plan(std::move(given)));
       const Time planned = runtime_->now();
       must(model::check_plan(plan, {.capacity = model::Capacity{.tokens = 8192, .layers = 32}}));
       plan_ms.push_back(milliseconds(planned - begin));
       proof_ms.push_back(milliseconds(runtime_->now() - planned));
-      measured.gap =
-          static_cast<double>(plan.makespan_ns) / static_cast<double>(plan.lower_bound_ns);
     }
+    measured.gap = gap_of(plan);
     measured.plan_ms = median(plan_ms);
     measured.proof_ms = median(proof_ms);
+    measured.ring_gap = gap_of(must(planners.ring.plan(samples)));
+    const auto sent = planning::ring_traffic(plan, planners.levels, planners.model);
+    const model::StepPlan flat_plan = must(planners.flat.plan(samples));
+    measured.flat_gap = gap_of(flat_plan);
+    const auto flat = planning::ring_traffic(flat_plan, planners.levels, planners.model);
+    const auto gigabytes = [](std::uint64_t bytes) { return static_cast<double>(bytes) / 1e9; };
+    measured.between_islands = gigabytes(sent.between_islands());
+    measured.scattered = gigabytes(flat.between_islands());
+    measured.over_least =
+        static_cast<double>(sent.between_islands()) /
+        static_cast<double>(std::max<std::uint64_t>(sent.least_between_islands, 1));
+    measured.apart = static_cast<double>(sent.gangs_apart) / std::max(sent.gangs, 1U);
     return measured;
   }
 

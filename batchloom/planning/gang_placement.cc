@@ -5,20 +5,30 @@
 #include <map>
 #include <queue>
 #include <tuple>
+#include <utility>
+
+#include "batchloom/planning/rank_pieces.h"
 
 namespace batchloom::planning {
 namespace {
 
-/// Ranks [first, first + width) that all end at the same time.
+/// Ranks that all end at the same time.
 struct Group {
   std::uint64_t end_ns = 0;
-  std::uint32_t first = 0;
-  std::uint32_t width = 0;
+  RankPieces ranks;
+};
 
-  friend bool operator>(const Group& a, const Group& b) {
-    return std::tie(a.end_ns, a.first) > std::tie(b.end_ns, b.first);
+/// A group in a queue, that which ends first being the first.
+struct Entry {
+  std::uint64_t end_ns = 0;
+  std::uint32_t any_rank = 0;
+  std::uint32_t group = 0;
+
+  friend bool operator>(const Entry& a, const Entry& b) {
+    return std::tie(a.end_ns, a.any_rank) > std::tie(b.end_ns, b.any_rank);
   }
 };
+using GroupQueue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
 
 /// Samples of one shelf and the degree of each.
 struct Shelf {
@@ -34,15 +44,16 @@ constexpr std::size_t kShelfTries = 24;
 
 class GangPlacer {
  public:
-  GangPlacer(const HdpCosts& costs, const HdpProblem& problem, std::uint64_t target_ns)
-      : costs_(costs), longs_(problem.longs), target_ns_(target_ns) {
+  GangPlacer(const HdpCosts& costs, const RankLevels& levels, const HdpProblem& problem,
+             const PlacementRule& rule)
+      : costs_(costs), levels_(levels), problem_(problem), longs_(problem.longs), rule_(rule) {
     placement_.gangs.reserve(longs_.size());
     placement_.end_ns.resize(costs.shape().ranks, 0);
   }
 
-  bool place(std::uint32_t shelves) {
-    lowest_.push({0, 0, costs_.shape().ranks});
-    for (std::uint32_t i = 0; i < shelves; ++i) {
+  bool place() {
+    add_group({0, RankPieces(levels_, costs_.shape().ranks)});
+    for (std::uint32_t i = 0; i < rule_.shelves; ++i) {
       if (!add_shelf()) return false;
     }
     while (next_ < longs_.size()) {
@@ -51,60 +62,55 @@ class GangPlacer {
     return true;
   }
 
-  GangPlacement take() {
-    for (; !lowest_.empty(); lowest_.pop()) note_end(lowest_.top());
-    for (const auto& [width, group] : aside_) note_end(group);
-    return std::move(placement_);
-  }
+  GangPlacement take() { return std::move(placement_); }
 
  private:
+  /// A group that a sample may take ranks of: the first of `queue`.
+  struct Spot {
+    GroupQueue* queue = nullptr;
+    const DegreeChoice* choice = nullptr;
+  };
+
   bool add_shelf();
   std::optional<Shelf> best_shelf() const;
   std::optional<Shelf> shelf_of(std::span<const LongSample> samples) const;
   std::uint32_t degrees_within(std::span<const LongSample> samples, std::uint64_t time_ns,
                                std::vector<std::uint32_t>& degrees) const;
   bool place_next();
-  void put(const LongSample& sample, Group& group, std::uint32_t degree);
-  /// All ranks wait for the last of them. Precondition: all groups are aside.
-  void join_all() {
-    Group all{0, 0, costs_.shape().ranks};
-    for (const auto& [width, group] : aside_) all.end_ns = std::max(all.end_ns, group.end_ns);
-    aside_.clear();
-    lowest_.push(all);
-  }
+  void reopen(const LongSample& sample);
+  std::optional<Spot> find_spot(const LongSample& sample);
+  void find_scattered(const LongSample& sample, bool in_one_island, std::optional<Spot>& best);
+  const DegreeChoice* fit(const LongSample& sample, const Group& group) const;
+  std::uint32_t degree_for(const LongSample& sample, const Group& group, std::uint32_t least) const;
+  bool put_by_target(const LongSample& sample, Group& group, const DegreeChoice* choice);
+  void put(const LongSample& sample, std::uint64_t start_ns, RankPieces ranks);
+  void add_group(Group group);
+  void join_all();
 
   std::uint64_t time_ns(const LongSample& sample, std::uint32_t degree) const {
     return costs_.gang_ns(sample.attention_ns, sample.tokens, degree);
   }
-  /// The smallest degree, from `least` on, on which the sample takes at most `time`; max + 1 where
-  /// there is none.
-  std::uint32_t degree_within(const LongSample& sample, std::uint64_t time) const;
-  void note_end(const Group& group) {
-    std::fill_n(placement_.end_ns.begin() + group.first, group.width, group.end_ns);
+  std::uint64_t time_on(const LongSample& sample, const RankPieces& ranks) const {
+    const std::size_t level = costs_.shape().links.empty() ? 0 : ranks.level(levels_);
+    return costs_.gang_ns(sample.attention_ns, sample.tokens, ranks.ranks(), level);
+  }
+  /// Whether so many could lie in one island, and in this group would not.
+  bool would_scatter(const Group& group, std::uint32_t degree) const {
+    return rule_.islands_first && degree > group.ranks.widest() && degree <= levels_.widest(0);
   }
 
   const HdpCosts& costs_;
+  const RankLevels& levels_;
+  const HdpProblem& problem_;
   const std::span<const LongSample> longs_;
-  const std::uint64_t target_ns_;
+  const PlacementRule& rule_;
   GangPlacement placement_;
   std::size_t next_ = 0;  // Of longs_.
-  std::priority_queue<Group, std::vector<Group>, std::greater<>> lowest_;
-  std::multimap<std::uint32_t, Group> aside_;  // By width.
+  std::vector<Group> groups_;
+  GroupQueue lowest_;
+  std::map<std::uint32_t, GroupQueue> scattered_;      // By the largest piece.
+  std::multimap<std::uint32_t, std::uint32_t> aside_;  // Groups by their number of ranks.
 };
-
-std::uint32_t GangPlacer::degree_within(const LongSample& sample, std::uint64_t time) const {
-  std::uint32_t low = sample.degrees.min;
-  std::uint32_t high = sample.degrees.max + 1;
-  while (low < high) {
-    const std::uint32_t middle = low + (high - low) / 2;
-    if (time_ns(sample, middle) <= time) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
-}
 
 /// The sum of the smallest degrees with which all samples end in time; more than there are ranks
 /// where one cannot.
@@ -113,9 +119,10 @@ std::uint32_t GangPlacer::degrees_within(std::span<const LongSample> samples, st
   degrees.clear();
   std::uint32_t sum = 0;
   for (const LongSample& sample : samples) {
-    degrees.push_back(degree_within(sample, time_ns));
-    if (degrees.back() > sample.degrees.max) return UINT32_MAX;
-    sum += degrees.back();
+    const DegreeChoice* choice = problem_.within(sample, time_ns);
+    if (choice == nullptr) return UINT32_MAX;
+    degrees.push_back(choice->degree);
+    sum += choice->degree;
     if (sum > costs_.shape().ranks) return UINT32_MAX;
   }
   return sum;
@@ -127,8 +134,8 @@ std::optional<Shelf> GangPlacer::shelf_of(std::span<const LongSample> samples) c
   std::uint64_t low = 0;
   std::uint64_t high = 0;
   for (const LongSample& sample : samples) {
-    high = std::max(high, time_ns(sample, sample.degrees.min));
-    low = std::max(low, time_ns(sample, sample.degrees.max));
+    high = std::max(high, problem_.choices_of(sample).front().time_ns);
+    low = std::max(low, problem_.choices_of(sample).back().time_ns);
   }
   while (low < high) {
     const std::uint64_t middle = low + (high - low) / 2;
@@ -174,54 +181,145 @@ std::optional<Shelf> GangPlacer::best_shelf() const {
 bool GangPlacer::add_shelf() {
   const auto shelf = best_shelf();
   if (!shelf) return false;
-  Group base{0, 0, costs_.shape().ranks};
-  for (; !lowest_.empty(); lowest_.pop()) {
-    base.end_ns = std::max(base.end_ns, lowest_.top().end_ns);
+  join_all();
+  Group base = std::move(groups_[lowest_.top().group]);
+  lowest_.pop();
+  for (const std::uint32_t degree : shelf->degrees) {
+    put(longs_[next_++], base.end_ns, base.ranks.take(levels_, degree));
   }
-  for (const std::uint32_t degree : shelf->degrees) put(longs_[next_++], base, degree);
-  if (base.width > 0) lowest_.push(base);
+  if (base.ranks.ranks() > 0) add_group(std::move(base));
   return true;
 }
 
-/// On the group's first ranks, which leave it.
-void GangPlacer::put(const LongSample& sample, Group& group, std::uint32_t degree) {
-  const std::uint64_t time = time_ns(sample, degree);
-  placement_.gangs.push_back({sample.row, sample.tokens, group.first, degree, group.end_ns, time});
-  lowest_.push({group.end_ns + time, group.first, degree});
-  group.first += degree;
-  group.width -= degree;
+void GangPlacer::add_group(Group group) {
+  lowest_.push({group.end_ns, group.ranks.any_rank(), static_cast<std::uint32_t>(groups_.size())});
+  groups_.push_back(std::move(group));
+}
+
+/// All ranks wait for the last of them.
+void GangPlacer::join_all() {
+  lowest_ = {};
+  scattered_.clear();
+  aside_.clear();
+  add_group({std::ranges::max(placement_.end_ns), RankPieces(levels_, costs_.shape().ranks)});
+}
+
+void GangPlacer::put(const LongSample& sample, std::uint64_t start_ns, RankPieces ranks) {
+  const std::uint64_t time = time_on(sample, ranks);
+  const auto begin = static_cast<std::uint32_t>(placement_.members.size());
+  ranks.append_to(placement_.members);
+  const auto end = static_cast<std::uint32_t>(placement_.members.size());
+  placement_.gangs.push_back({sample.row, sample.tokens, {begin, end}, start_ns, time});
+  ranks.for_each([&](std::uint32_t rank) { placement_.end_ns[rank] = start_ns + time; });
+  add_group({start_ns + time, std::move(ranks)});
 }
 
 bool GangPlacer::place_next() {
   const LongSample& sample = longs_[next_];
-  for (auto it = aside_.lower_bound(sample.degrees.min); it != aside_.end();) {
-    lowest_.push(it->second);
-    it = aside_.erase(it);
-  }
-  while (!lowest_.empty() && lowest_.top().width < sample.degrees.min) {
-    aside_.emplace(lowest_.top().width, lowest_.top());
-    lowest_.pop();
-  }
-  if (lowest_.empty()) join_all();
-  Group group = lowest_.top();
-  if (group.end_ns >= target_ns_) return false;
-  std::uint32_t degree = degree_within(sample, target_ns_ - group.end_ns);
-  if (degree > std::min(sample.degrees.max, group.width)) return false;
-  const std::uint32_t needed_next = next_ + 1 < longs_.size() ? longs_[next_ + 1].degrees.min : 1;
-  if (group.width - degree < needed_next && group.width <= sample.degrees.max) degree = group.width;
-  lowest_.pop();
-  put(sample, group, degree);
-  if (group.width > 0) lowest_.push(group);
+  reopen(sample);
+  const auto spot = find_spot(sample);
+  if (!spot) return false;
+  Group group = std::move(groups_[spot->queue->top().group]);
+  spot->queue->pop();
+  if (!put_by_target(sample, group, spot->choice)) return false;
+  if (group.ranks.ranks() > 0) add_group(std::move(group));
   ++next_;
   return true;
 }
 
+/// Groups that are wide enough again.
+void GangPlacer::reopen(const LongSample& sample) {
+  for (auto it = aside_.lower_bound(sample.degrees.min); it != aside_.end();) {
+    const Group& group = groups_[it->second];
+    lowest_.push({group.end_ns, group.ranks.any_rank(), it->second});
+    it = aside_.erase(it);
+  }
+}
+
+std::optional<GangPlacer::Spot> GangPlacer::find_spot(const LongSample& sample) {
+  std::optional<Spot> best;
+  std::erase_if(scattered_, [](const auto& entry) { return entry.second.empty(); });
+  for (; !lowest_.empty(); lowest_.pop()) {
+    const Entry entry = lowest_.top();
+    const Group& group = groups_[entry.group];
+    if (group.ranks.ranks() < sample.degrees.min) {
+      aside_.emplace(group.ranks.ranks(), entry.group);
+      continue;
+    }
+    const DegreeChoice* choice = fit(sample, group);
+    if (choice == nullptr) break;  // Nor does it in those that end later.
+    if (would_scatter(group, choice->degree)) {
+      scattered_[group.ranks.widest()].push(entry);
+      continue;
+    }
+    best = Spot{&lowest_, choice};
+    break;
+  }
+  find_scattered(sample, true, best);
+  if (!best) find_scattered(sample, false, best);
+  if (best || !lowest_.empty() || !scattered_.empty()) return best;
+  join_all();
+  const DegreeChoice* choice = fit(sample, groups_[lowest_.top().group]);
+  if (choice != nullptr) best = Spot{&lowest_, choice};
+  return best;
+}
+
+/// Replaces `best` by a scattered group that ends before.
+void GangPlacer::find_scattered(const LongSample& sample, bool in_one_island,
+                                std::optional<Spot>& best) {
+  for (auto& [widest, queue] : scattered_) {
+    if (queue.empty() || (best && queue.top() > best->queue->top())) continue;
+    const DegreeChoice* choice = fit(sample, groups_[queue.top().group]);
+    if (choice == nullptr || (in_one_island && choice->degree > widest)) continue;
+    best = Spot{&queue, choice};
+  }
+}
+
+/// The smallest degree on which the sample ends by the target; nullptr where the group has no such.
+const DegreeChoice* GangPlacer::fit(const LongSample& sample, const Group& group) const {
+  if (group.end_ns >= rule_.target_ns) return nullptr;
+  const DegreeChoice* choice = problem_.within(sample, rule_.target_ns - group.end_ns);
+  return choice != nullptr && choice->degree <= group.ranks.ranks() ? choice : nullptr;
+}
+
+/// The whole group, where less than the next sample needs would be left.
+std::uint32_t GangPlacer::degree_for(const LongSample& sample, const Group& group,
+                                     std::uint32_t least) const {
+  const std::uint32_t ranks = group.ranks.ranks();
+  const std::uint32_t needed_next = next_ + 1 < longs_.size() ? longs_[next_ + 1].degrees.min : 1;
+  if (ranks - least >= needed_next || ranks > sample.degrees.max) return least;
+  const bool leaves_island = least <= group.ranks.widest() && ranks > group.ranks.widest();
+  return rule_.islands_first && leaves_island ? least : ranks;
+}
+
+/// Where links are slower than the best there could be, on more ranks, as long as that helps.
+bool GangPlacer::put_by_target(const LongSample& sample, Group& group, const DegreeChoice* choice) {
+  const std::uint32_t whole = degree_for(sample, group, choice->degree);
+  if (costs_.shape().links.empty()) {
+    put(sample, group.end_ns, group.ranks.take(levels_, whole));
+    return true;
+  }
+  std::vector<std::uint32_t> degrees = {whole};
+  const auto choices = problem_.choices_of(sample);
+  for (; choice != choices.data() + choices.size(); ++choice) degrees.push_back(choice->degree);
+  for (const std::uint32_t degree : degrees) {
+    if (degree > group.ranks.ranks()) continue;
+    RankPieces rest = group.ranks;
+    RankPieces taken = rest.take(levels_, degree);
+    if (group.end_ns + time_on(sample, taken) > rule_.target_ns) continue;
+    group.ranks = std::move(rest);
+    put(sample, group.end_ns, std::move(taken));
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
-std::optional<GangPlacement> place_gangs(const HdpCosts& costs, const HdpProblem& problem,
-                                         std::uint64_t target_ns, std::uint32_t shelves) {
-  GangPlacer placer(costs, problem, target_ns);
-  if (!placer.place(shelves)) return std::nullopt;
+std::optional<GangPlacement> place_gangs(const HdpCosts& costs, const RankLevels& levels,
+                                         const HdpProblem& problem, const PlacementRule& rule) {
+  GangPlacer placer(costs, levels, problem, rule);
+  if (!placer.place()) return std::nullopt;
   return placer.take();
 }
 

@@ -11,15 +11,31 @@ namespace {
 
 struct World {
   HdpCosts costs;
+  RankLevels levels;
   HdpProblem problem;
+
+  std::optional<GangPlacement> place(const PlacementRule& rule) const {
+    return place_gangs(costs, levels, problem, rule);
+  }
 };
 
-World world_of(std::uint32_t ranks, const std::vector<std::uint32_t>& tokens) {
+constexpr std::uint64_t kAnyTime = std::uint64_t{1} << 50;
+
+/// Islands of so many ranks; 0 for none.
+model::Topology topology_of(std::uint32_t ranks, std::uint32_t island) {
+  std::vector<model::Level> levels;
+  if (island > 0)
+    levels = {{"island", island, 400'000'000'000, 0}, {"all", ranks * island, 50'000'000'000, 0}};
+  return model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}}, levels).value();
+}
+
+World world_of(std::uint32_t ranks, const std::vector<std::uint32_t>& tokens,
+               std::uint32_t island = 0) {
   HdpCosts costs =
       HdpCosts::create(builtin_cost_model("h200-llama7b").value(), {.ranks = ranks}).value();
   HdpProblem problem =
       make_problem(costs, tokens, [](std::uint32_t row) { return std::to_string(row); }).value();
-  return {std::move(costs), std::move(problem)};
+  return {std::move(costs), RankLevels(topology_of(ranks, island)), std::move(problem)};
 }
 
 /// Every gang begins when all of its ranks are free, and takes what it costs.
@@ -28,11 +44,15 @@ void check_gangs(const World& world, const GangPlacement& placement) {
   std::vector<std::uint64_t> free_ns(world.costs.shape().ranks, 0);
   for (const PlacedGang& gang : placement.gangs) {
     const DegreeRange degrees = world.costs.degrees(gang.tokens);
-    RC_ASSERT(gang.degree >= degrees.min);
-    RC_ASSERT(gang.degree <= degrees.max);
-    RC_ASSERT(gang.time_ns ==
-              world.costs.gang_ns(world.costs.attention_ns(gang.tokens), gang.tokens, gang.degree));
-    for (std::uint32_t rank = gang.first_rank; rank < gang.first_rank + gang.degree; ++rank) {
+    RC_ASSERT(gang.degree() >= degrees.min);
+    RC_ASSERT(gang.degree() <= degrees.max);
+    RC_ASSERT(gang.time_ns == world.costs.gang_ns(world.costs.attention_ns(gang.tokens),
+                                                  gang.tokens, gang.degree()));
+    std::uint32_t before = UINT32_MAX;
+    for (std::uint32_t i = gang.members.begin; i < gang.members.end; ++i) {
+      const std::uint32_t rank = placement.members.at(i).value;
+      RC_ASSERT(before == UINT32_MAX || rank > before);
+      before = rank;
       RC_ASSERT(free_ns.at(rank) <= gang.start_ns);
       free_ns[rank] = gang.start_ns + gang.time_ns;
     }
@@ -45,10 +65,11 @@ void check_gangs(const World& world, const GangPlacement& placement) {
 RC_GTEST_PROP(GangPlacement, IsASchedule, ()) {
   const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 40);
   const auto length = rc::gen::inRange<std::uint32_t>(1, ranks * 8192 + 1);
-  const World world = world_of(ranks, *rc::gen::container<std::vector<std::uint32_t>>(length));
+  const World world = world_of(ranks, *rc::gen::container<std::vector<std::uint32_t>>(length),
+                               *rc::gen::inRange<std::uint32_t>(0, 10));
   const auto shelves = *rc::gen::inRange<std::uint32_t>(0, 4);
   // High enough for any number of samples one after the other.
-  const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, shelves);
+  const auto placement = world.place({kAnyTime, shelves, *rc::gen::arbitrary<bool>()});
   if (shelves == 0) RC_ASSERT(placement.has_value());
   if (placement) check_gangs(world, *placement);
 }
@@ -56,9 +77,9 @@ RC_GTEST_PROP(GangPlacement, IsASchedule, ()) {
 TEST(GangPlacement, KeepsItsTargetOrFails) {
   const World world = world_of(8, {60'000, 50'000, 40'000, 30'000, 20'000});
   const std::uint64_t bound = world.problem.lower_bound_ns();
-  EXPECT_FALSE(place_gangs(world.costs, world.problem, bound / 2, 0).has_value());
+  EXPECT_FALSE(world.place({bound / 2, 0}).has_value());
   for (std::uint64_t target = bound; target < 4 * bound; target += bound / 8) {
-    const auto placement = place_gangs(world.costs, world.problem, target, 0);
+    const auto placement = world.place({target, 0});
     if (!placement) continue;
     for (const std::uint64_t end : placement->end_ns) EXPECT_LE(end, target);
   }
@@ -66,7 +87,7 @@ TEST(GangPlacement, KeepsItsTargetOrFails) {
 
 TEST(GangPlacement, AShelfEndsNearlyTogether) {
   const World world = world_of(16, {31'000, 30'800, 30'600, 30'400});
-  const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 1);
+  const auto placement = world.place({kAnyTime, 1});
   ASSERT_TRUE(placement.has_value());
   ASSERT_EQ(placement->gangs.size(), 4U);
   std::uint64_t last = 0;
@@ -82,16 +103,16 @@ TEST(GangPlacement, AShelfEndsNearlyTogether) {
 TEST(GangPlacement, TakesNoShelfThatLeavesRanksIdle) {
   // They may run on 18 ranks together, but the short one on 2 at most, which then wait.
   const World world = world_of(16, {40'000, 30'000, 8'200});
-  EXPECT_FALSE(place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 1).has_value());
+  EXPECT_FALSE(world.place({kAnyTime, 1}).has_value());
 }
 
 TEST(GangPlacement, WaitsForAllWhereNoGroupIsWideEnough) {
   // The first may run on half of the ranks, and then nobody else finds all of them together.
   const World world = world_of(4, {5 * 8192, 4 * 8192, 4 * 8192});
-  const auto placement = place_gangs(world.costs, world.problem, std::uint64_t{1} << 50, 0);
+  const auto placement = world.place({kAnyTime, 0});
   ASSERT_TRUE(placement.has_value());
-  EXPECT_EQ(placement->gangs[1].degree, 4U);
-  EXPECT_EQ(placement->gangs[2].degree, 4U);
+  EXPECT_EQ(placement->gangs[1].degree(), 4U);
+  EXPECT_EQ(placement->gangs[2].degree(), 4U);
   EXPECT_GE(placement->gangs[1].start_ns, placement->gangs[0].time_ns);
 }
 

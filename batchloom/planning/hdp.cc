@@ -19,11 +19,11 @@ class DraftWriter {
  public:
   explicit DraftWriter(const HdpCosts& costs) : costs_(costs) {}
 
-  void add_gang(const PlacedGang& gang) {
+  void add_gang(const PlacedGang& gang, std::span<const model::HdpRank> members) {
     samples_.emplace_back(gang.row);
-    const std::uint32_t share = (gang.tokens + gang.degree - 1) / gang.degree;
+    const std::uint32_t share = (gang.tokens + gang.degree() - 1) / gang.degree();
     add({.start_ns = gang.start_ns, .time_ns = gang.time_ns, .offload = costs_.offload(share)},
-        gang.first_rank, gang.degree, 1);
+        members, 1);
   }
 
   void add_packs(std::uint32_t rank, const HdpProblem& problem, const RankLoads& loads) {
@@ -34,7 +34,8 @@ class DraftWriter {
         time_ns += problem.shorts[item].attention_ns;
         samples_.emplace_back(problem.shorts[item].row);
       }
-      add({.start_ns = start_ns, .time_ns = time_ns}, rank, 1, items.size());
+      const model::HdpRank member(rank);
+      add({.start_ns = start_ns, .time_ns = time_ns}, std::span(&member, 1), items.size());
       start_ns += time_ns;
     });
   }
@@ -45,12 +46,12 @@ class DraftWriter {
   }
 
  private:
-  void add(TaskDraft task, std::uint32_t first_rank, std::uint32_t degree, std::size_t samples) {
+  void add(TaskDraft task, std::span<const model::HdpRank> members, std::size_t samples) {
     const auto end = static_cast<std::uint32_t>(samples_.size());
-    const auto begin = static_cast<std::uint32_t>(draft_.members.size());
-    for (std::uint32_t i = 0; i < degree; ++i) draft_.members.emplace_back(first_rank + i);
-    task.members = {begin, begin + degree};
     task.samples = {end - static_cast<std::uint32_t>(samples), end};
+    task.members.begin = static_cast<std::uint32_t>(draft_.members.size());
+    draft_.members.insert(draft_.members.end(), members.begin(), members.end());
+    task.members.end = static_cast<std::uint32_t>(draft_.members.size());
     draft_.tasks.push_back(task);
   }
 
@@ -60,13 +61,16 @@ class DraftWriter {
 };
 
 /// Times are of one layer.
-PlanDraft draft_of(const HdpCosts& costs, const HdpProblem& problem) {
-  const HdpAssignment assignment = assign_hdp(costs, problem);
+PlanDraft draft_of(const HdpCosts& costs, const RankLevels& levels, const HdpProblem& problem) {
+  const HdpAssignment assignment = assign_hdp(costs, levels, problem);
   if (problem.longs.size() + problem.shorts.size() < kSmallStepSamples) {
-    if (auto better = search_small(costs, problem, assignment.makespan_ns)) return *better;
+    if (auto better = search_small(costs, levels, problem, assignment.makespan_ns)) return *better;
   }
   DraftWriter writer(costs);
-  for (const PlacedGang& gang : assignment.gangs.gangs) writer.add_gang(gang);
+  const GangPlacement& placed = assignment.gangs;
+  for (const PlacedGang& gang : placed.gangs) {
+    writer.add_gang(gang, std::span(placed.members).subspan(gang.members.begin, gang.degree()));
+  }
   for (std::uint32_t rank = 0; rank < assignment.loads.ranks(); ++rank) {
     writer.add_packs(rank, problem, assignment.loads);
   }
@@ -75,16 +79,39 @@ PlanDraft draft_of(const HdpCosts& costs, const HdpProblem& problem) {
   return draft;
 }
 
+std::vector<RingLink> links_of(const RankLevels& levels) {
+  std::vector<RingLink> links;
+  for (std::size_t level = 0; level < levels.count(); ++level) {
+    links.push_back(
+        {levels.widest(level), levels.bandwidth_bytes_per_s(level), levels.latency_ns(level)});
+  }
+  return links;
+}
+
 }  // namespace
 
 Result<HdpPlanner> HdpPlanner::create(const CostModel& model, model::Topology topology,
                                       const HdpOptions& options) {
-  BL_ASSIGN_OR_RETURN(HdpCosts costs,
-                      HdpCosts::create(model, {.ranks = topology.hdp_size(),
-                                               .capacity_tokens = options.capacity_tokens,
-                                               .min_share_tokens = options.min_share_tokens,
-                                               .offload = options.offload}));
-  return HdpPlanner(std::move(costs), std::move(topology), model.layers);
+  HdpShape shape{.ranks = topology.hdp_size(),
+                 .capacity_tokens = options.capacity_tokens,
+                 .min_share_tokens = options.min_share_tokens,
+                 .offload = options.offload || options.offload_where_earlier,
+                 .offload_any = options.offload_where_earlier};
+  if (options.ring) {
+    if (topology.levels().empty()) {
+      return Status::invalid(
+          "the exchange of rings counts, but the topology has no levels to say how fast it is; add "
+          "at least one, or leave it out (ring)");
+    }
+    shape.links = links_of(RankLevels(topology));
+  }
+  BL_ASSIGN_OR_RETURN(HdpCosts costs, HdpCosts::create(model, shape));
+  HdpPlanner planner(std::move(costs), std::move(topology), model.layers);
+  if (shape.offload_any) {
+    shape.offload_any = false;
+    BL_ASSIGN_OR_RETURN(planner.without_offload_, HdpCosts::create(model, shape));
+  }
+  return planner;
 }
 
 Result<model::StepPlan> HdpPlanner::plan(std::vector<model::PlanSample> samples) const {
@@ -92,10 +119,14 @@ Result<model::StepPlan> HdpPlanner::plan(std::vector<model::PlanSample> samples)
   std::vector<std::uint32_t> tokens;
   tokens.reserve(samples.size());
   for (const model::PlanSample& sample : samples) tokens.push_back(sample.tokens);
-  BL_ASSIGN_OR_RETURN(
-      const HdpProblem problem,
-      make_problem(costs_, tokens, [&](std::uint32_t row) { return to_string(samples[row].id); }));
-  PlanDraft draft = draft_of(costs_, problem);
+  const auto name = [&](std::uint32_t row) { return to_string(samples[row].id); };
+  BL_ASSIGN_OR_RETURN(const HdpProblem problem, make_problem(costs_, tokens, name));
+  PlanDraft draft = draft_of(costs_, levels_, problem);
+  if (without_offload_) {
+    BL_ASSIGN_OR_RETURN(const HdpProblem plain, make_problem(*without_offload_, tokens, name));
+    PlanDraft other = draft_of(*without_offload_, levels_, plain);
+    if (other.makespan_ns <= draft.makespan_ns) draft = std::move(other);
+  }
   draft.lower_bound_ns = problem.lower_bound_ns();
   draft.bound_term = problem.work_bound_ns >= problem.longest_bound_ns ? model::BoundTerm::kWork
                                                                        : model::BoundTerm::kLongest;

@@ -10,21 +10,30 @@
 // rank_loads.h, load_repair.h, in this order.
 #pragma once
 
+#include <optional>
+
 #include "batchloom/model/step_plan.h"
 #include "batchloom/planning/hdp_costs.h"
+#include "batchloom/planning/rank_levels.h"
 
 namespace batchloom::planning {
 
 struct HdpOptions {
   std::uint32_t capacity_tokens = 8192;
   std::uint32_t min_share_tokens = 4096;
+  /// Activations on the host, for samples that fit on no number of ranks otherwise.
   bool offload = true;
+  /// And for any other long sample, where the step ends earlier by that. Costs a second planning.
+  bool offload_where_earlier = false;
+  /// The exchange of rings counts, in makespan and bound, through the links of the topology's
+  /// levels. Off: computing alone, as if it always hid.
+  bool ring = false;
 };
 
 /// Immutable; thread-safe.
 class HdpPlanner {
  public:
-  /// `invalid` for options with a zero.
+  /// `invalid` for options with a zero, and for rings over a topology without levels.
   static Result<HdpPlanner> create(const CostModel& model, model::Topology topology,
                                    const HdpOptions& options);
 
@@ -35,10 +44,15 @@ class HdpPlanner {
 
  private:
   HdpPlanner(HdpCosts costs, model::Topology topology, std::uint32_t layers)
-      : costs_(std::move(costs)), topology_(std::move(topology)), layers_(layers) {}
+      : costs_(std::move(costs)),
+        topology_(std::move(topology)),
+        levels_(topology_),
+        layers_(layers) {}
 
   HdpCosts costs_;
+  std::optional<HdpCosts> without_offload_;  ///< Where offload is a choice: without it.
   model::Topology topology_;
+  RankLevels levels_;
   std::uint32_t layers_;
 };
 

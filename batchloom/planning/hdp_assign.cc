@@ -15,6 +15,7 @@ constexpr std::uint64_t kClose = 1016;        ///< Better ones are not worth ano
 constexpr std::uint64_t kVeryClose = 1006;    ///< Exchanges stop here; with many ranks above.
 constexpr std::uint64_t kCoarseFirst = 1015;  ///< The first target where packs are coarse.
 constexpr std::uint64_t kFineStep = 4;        ///< From one target to the next.
+constexpr std::uint64_t kIslandsShare = 998;  ///< What scattered gangs must reach of a makespan.
 constexpr std::uint64_t kFineMost = 1100;     ///< Above, steps are a tenth.
 
 constexpr std::uint32_t kShelvesMost = 8;
@@ -33,10 +34,10 @@ bool packs_are_coarse(const HdpCosts& costs, const HdpProblem& problem) {
          costs.rest_ns(kSmallPackTokens) * 100 > problem.lower_bound_ns();
 }
 
-std::optional<GangPlacement> place_below(const HdpCosts& costs, const HdpProblem& problem,
-                                         std::uint64_t target_ns) {
-  for (std::uint32_t shelves = 0; shelves <= kShelvesMost; ++shelves) {
-    if (auto placed = place_gangs(costs, problem, target_ns, shelves)) return placed;
+std::optional<GangPlacement> place_below(const HdpCosts& costs, const RankLevels& levels,
+                                         const HdpProblem& problem, PlacementRule rule) {
+  for (rule.shelves = 0; rule.shelves <= kShelvesMost; ++rule.shelves) {
+    if (auto placed = place_gangs(costs, levels, problem, rule)) return placed;
   }
   return std::nullopt;
 }
@@ -56,20 +57,38 @@ HdpAssignment fill_up(const HdpCosts& costs, const HdpProblem& problem, GangPlac
 
 }  // namespace
 
-HdpAssignment assign_hdp(const HdpCosts& costs, const HdpProblem& problem) {
+HdpAssignment assign_hdp(const HdpCosts& costs, const RankLevels& levels,
+                         const HdpProblem& problem) {
   const std::uint64_t bound_ns = problem.lower_bound_ns();
+  const bool has_islands = levels.count() > 1;
   int tries = costs.shape().ranks > kManyRanks ? 1 : kTriesMost;
   std::optional<HdpAssignment> best;
+  bool best_keeps_islands = false;
   std::uint64_t mill = packs_are_coarse(costs, problem) ? kCoarseFirst : kExact;
+  bool islands_first = has_islands;
   while (tries > 0) {
     const std::uint64_t target_ns = share_of(bound_ns, mill);
     if (best && target_ns >= best->makespan_ns) break;
-    mill += mill < kFineMost ? kFineStep : mill / 10;
-    auto gangs = place_below(costs, problem, target_ns);
+    auto gangs = place_below(costs, levels, problem,
+                             {.target_ns = target_ns, .islands_first = islands_first});
+    const bool kept_islands = islands_first;
+    if (islands_first) {
+      islands_first = false;  // Next, the same target without.
+    } else {
+      islands_first = has_islands;
+      mill += mill < kFineMost ? kFineStep : mill / 10;
+    }
     if (!gangs) continue;  // Some target is high enough for all of them, one after the other.
-    --tries;
+    if (!kept_islands) --tries;
     HdpAssignment assignment = fill_up(costs, problem, *std::move(gangs));
-    if (!best || assignment.makespan_ns < best->makespan_ns) best.emplace(std::move(assignment));
+    const std::uint64_t at_most = best && best_keeps_islands && !kept_islands
+                                      ? share_of(best->makespan_ns, kIslandsShare)
+                                  : best ? best->makespan_ns
+                                         : UINT64_MAX;
+    if (assignment.makespan_ns < at_most) {
+      best.emplace(std::move(assignment));
+      best_keeps_islands = kept_islands;
+    }
     if (best->makespan_ns <= share_of(bound_ns, kClose)) break;
   }
   return *std::move(best);

@@ -4,7 +4,13 @@
 //
 // A sample of s tokens on d ranks takes t(s, d) = ceil(att(s) / d) + lin(ceil(s / d)) + g on each;
 // a pack of whole samples on one rank takes the sum of att(s) + lin(the sum of s) + g; g being the
-// launch of one micro-batch.
+// launch of one micro-batch. Two terms may come on top, in each phase for itself:
+//
+//   ring   d - 1 times, what sending the keys and values of ceil(s / d) tokens to the neighbour
+//          takes longer than the computing of one step of the ring, att / d^2. Only with `links`.
+//   copy   what copying to the host, or back, takes longer than the phase. Only where a rank holds
+//          more than its capacity. (ByteScale, section 4.2, asks that it never does, by
+//          r x Act(s) <= T(s) x B; here it may, at its price.)
 #pragma once
 
 #include <cstdint>
@@ -14,6 +20,13 @@
 #include "batchloom/planning/cost_model.h"
 
 namespace batchloom::planning {
+
+/// What a ring over so many ranks exchanges through.
+struct RingLink {
+  std::uint32_t ranks = 1;                  ///< Of the largest group that these links join.
+  std::uint64_t bandwidth_bytes_per_s = 0;  ///< Per rank and direction; at least 1.
+  std::uint64_t latency_ns = 0;
+};
 
 struct HdpShape {
   std::uint32_t ranks = 1;
@@ -25,6 +38,14 @@ struct HdpShape {
   /// to capacity x layers / 2 tokens of one, since two layers always stay on the device (ByteScale,
   /// section 4.2).
   bool offload = true;
+  /// So may all that is longer than the capacity: fewer ranks, which need not be worth it.
+  bool offload_any = false;
+  /// Innermost first, the last joins all ranks, each no faster than the one before. None: exchanges
+  /// take no time.
+  std::vector<RingLink> links = {};
+  /// What a step of the ring sends backward, in times of what it sends forward: keys and values
+  /// again, and their gradients.
+  std::uint32_t backward_bytes_factor = 2;
 };
 
 /// Degrees that a sample may run on; none where `max` is 0.
@@ -50,12 +71,25 @@ class HdpCosts {
     return tokens <= shape_.capacity_tokens ? rest_ns_[tokens]
                                             : model_.linear.time_ns(tokens) + model_.launch_ns;
   }
+  /// Of a sample of so many tokens, whose attention takes attention_ns, if the gang's ring
+  /// exchanges through links[level].
+  std::uint64_t gang_ns(std::uint64_t attention_ns, std::uint32_t tokens, std::uint32_t degree,
+                        std::size_t level) const {
+    const std::uint32_t share = (tokens + degree - 1) / degree;
+    if (!shape_.links.empty() || share > shape_.capacity_tokens) {
+      return gang_with_transfers_ns(attention_ns, tokens, degree, level);
+    }
+    return (attention_ns + degree - 1) / degree + rest_ns(share);
+  }
+  /// Through the best links that so many ranks can have.
   std::uint64_t gang_ns(std::uint64_t attention_ns, std::uint32_t tokens,
                         std::uint32_t degree) const {
-    return (attention_ns + degree - 1) / degree + rest_ns((tokens + degree - 1) / degree);
+    return gang_ns(attention_ns, tokens, degree, best_level(degree));
   }
+
   /// From ceil(s / C) on, and as many as min_share_tokens allows. Where ceil(s / C) is more ranks
-  /// than there are: half of them to all, if offload makes room for it.
+  /// than there are: half of them to all, if offload makes room for it. With offload_any, from the
+  /// fewest that hold the sample with all activations on the host.
   DegreeRange degrees(std::uint32_t tokens) const;
 
   /// The least share of activations to be copied to the host so that a rank holds `share` tokens of
@@ -71,6 +105,17 @@ class HdpCosts {
 
  private:
   HdpCosts(const CostModel& model, const HdpShape& shape);
+
+  std::size_t best_level(std::uint32_t degree) const {
+    std::size_t level = 0;
+    while (level + 1 < shape_.links.size() && shape_.links[level].ranks < degree) ++level;
+    return level;
+  }
+  std::uint64_t gang_with_transfers_ns(std::uint64_t attention_ns, std::uint32_t tokens,
+                                       std::uint32_t degree, std::size_t level) const;
+  /// What the ring takes longer than its computing, compute_ns.
+  std::uint64_t exposed_ns(std::uint64_t compute_ns, std::uint64_t bytes, std::uint32_t degree,
+                           std::size_t level) const;
 
   CostModel model_;
   HdpShape shape_;

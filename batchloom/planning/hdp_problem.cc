@@ -17,16 +17,31 @@ std::uint32_t digit_of(std::uint32_t tokens, std::uint32_t digit) {
   return ~tokens >> (digit * kDigitBits) & (kDigitValues - 1);  // Inverted: the longest first.
 }
 
-/// What all ranks together spend on the sample at least.
-std::uint64_t least_work_ns(const HdpCosts& costs, const LongSample& sample) {
-  std::uint64_t least = UINT64_MAX;
+/// Fills in the sample's choices. What all ranks together spend on it at least.
+std::uint64_t weigh_degrees(const HdpCosts& costs, LongSample& sample,
+                            std::vector<DegreeChoice>& choices) {
+  std::uint64_t least_work_ns = UINT64_MAX;
+  std::uint64_t least_time_ns = UINT64_MAX;
+  sample.choices.begin = static_cast<std::uint32_t>(choices.size());
   for (std::uint32_t degree = sample.degrees.min; degree <= sample.degrees.max; ++degree) {
-    least = std::min(least, degree * costs.gang_ns(sample.attention_ns, sample.tokens, degree));
+    const std::uint64_t time_ns = costs.gang_ns(sample.attention_ns, sample.tokens, degree);
+    least_work_ns = std::min(least_work_ns, degree * time_ns);
+    if (time_ns >= least_time_ns) continue;
+    least_time_ns = time_ns;
+    choices.push_back({degree, time_ns});
   }
-  return least;
+  sample.choices.end = static_cast<std::uint32_t>(choices.size());
+  return least_work_ns;
 }
 
 }  // namespace
+
+const DegreeChoice* HdpProblem::within(const LongSample& sample, std::uint64_t time_ns) const {
+  const auto of = choices_of(sample);
+  const auto found = std::ranges::partition_point(
+      of, [time_ns](const DegreeChoice& choice) { return choice.time_ns > time_ns; });
+  return found == of.end() ? nullptr : &*found;
+}
 
 std::vector<std::uint32_t> rows_by_length(std::span<const std::uint32_t> tokens) {
   std::vector<std::uint32_t> rows(tokens.size());
@@ -62,7 +77,7 @@ Result<HdpProblem> make_problem(const HdpCosts& costs, std::span<const std::uint
       short_tokens += count;
       continue;
     }
-    const LongSample sample{row, count, costs.degrees(count), attention_ns};
+    LongSample sample{row, count, costs.degrees(count), attention_ns};
     if (sample.degrees.max == 0) {
       return Status::invalid(fmt::format(
           "sample {} of {} tokens fits on no number of ranks: {} of them hold {} tokens each{}; "
@@ -70,9 +85,8 @@ Result<HdpProblem> make_problem(const HdpCosts& costs, std::span<const std::uint
           name(row), count, shape.ranks, shape.capacity_tokens,
           shape.offload ? ", also with activations on the host" : ""));
     }
-    work_ns += least_work_ns(costs, sample);
-    problem.longest_bound_ns =
-        std::max(problem.longest_bound_ns, costs.gang_ns(attention_ns, count, sample.degrees.max));
+    work_ns += weigh_degrees(costs, sample, problem.choices);
+    problem.longest_bound_ns = std::max(problem.longest_bound_ns, problem.choices.back().time_ns);
     problem.longs.push_back(sample);
   }
   if (!problem.shorts.empty()) {

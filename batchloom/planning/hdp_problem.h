@@ -22,12 +22,19 @@
 
 namespace batchloom::planning {
 
+/// A degree that is worth it: it takes less time than every smaller one.
+struct DegreeChoice {
+  std::uint32_t degree = 0;
+  std::uint64_t time_ns = 0;  ///< Through the best links that so many ranks can have.
+};
+
 /// A sample of more than a rank's capacity.
 struct LongSample {
   std::uint32_t row = 0;  ///< In what was given.
   std::uint32_t tokens = 0;
   DegreeRange degrees;
   std::uint64_t attention_ns = 0;
+  model::IndexRange choices = {};  ///< Of HdpProblem::choices, by ascending degree; not empty.
 };
 
 /// A sample that one rank can hold.
@@ -40,14 +47,22 @@ struct ShortSample {
 struct HdpProblem {
   std::vector<LongSample> longs;    ///< By tokens, descending; then by row.
   std::vector<ShortSample> shorts;  ///< In the same order.
+  std::vector<DegreeChoice> choices;
   std::uint64_t work_bound_ns = 0;
   std::uint64_t longest_bound_ns = 0;
 
   std::uint64_t lower_bound_ns() const { return std::max(work_bound_ns, longest_bound_ns); }
+  /// From the sample's smallest degree to the fastest one.
+  std::span<const DegreeChoice> choices_of(const LongSample& sample) const {
+    return std::span(choices).subspan(sample.choices.begin, sample.choices.size());
+  }
+  /// The smallest degree on which the sample takes at most so long; nullptr where there is none.
+  const DegreeChoice* within(const LongSample& sample, std::uint64_t time_ns) const;
 };
 
-/// Sorts and bounds. Linear time. `invalid` for the first sample, by length, that fits on no number
-/// of ranks; the message names it by `name(row)`.
+/// Sorts and bounds. Linear time, but for the degrees: one step for each of each long sample's.
+/// `invalid` for the first sample, by length, that fits on no number of ranks; the message names it
+/// by `name(row)`.
 Result<HdpProblem> make_problem(const HdpCosts& costs, std::span<const std::uint32_t> tokens,
                                 const std::function<std::string(std::uint32_t)>& name);
 

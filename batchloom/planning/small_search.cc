@@ -27,8 +27,8 @@ struct Job {
 
 class SmallSearch {
  public:
-  SmallSearch(const HdpCosts& costs, const HdpProblem& problem)
-      : costs_(costs), problem_(problem) {}
+  SmallSearch(const HdpCosts& costs, const RankLevels& levels, const HdpProblem& problem)
+      : costs_(costs), levels_(levels), problem_(problem) {}
 
   std::optional<PlanDraft> run(std::uint64_t makespan_ns) {
     const std::uint64_t samples = problem_.longs.size() + problem_.shorts.size();
@@ -57,13 +57,17 @@ class SmallSearch {
   void add_packs(std::uint64_t seed, Random& random);
   void add_pack(std::vector<std::uint32_t> shorts);
   std::uint64_t schedule(PlanDraft* draft);
-  void write(const Job& job, std::uint64_t start_ns, PlanDraft& draft) const;
+  std::uint64_t choose_members(std::uint32_t degree);
+  std::uint64_t time_on_members(const Job& job) const;
+  void write(const Job& job, const TaskDraft& times, PlanDraft& draft) const;
 
   const HdpCosts& costs_;
+  const RankLevels& levels_;
   const HdpProblem& problem_;
   std::vector<Job> jobs_;
   std::vector<std::uint64_t> free_ns_;
   std::vector<std::uint32_t> order_;
+  std::vector<std::uint32_t> members_;  // Of the job being placed; ascending.
 };
 
 /// The first seeds take the extremes.
@@ -126,16 +130,11 @@ void SmallSearch::add_pack(std::vector<std::uint32_t> shorts) {
   jobs_.push_back({1, time, time, kNone, std::move(shorts)});
 }
 
-/// The job's members are the first ones of order_.
-void SmallSearch::write(const Job& job, std::uint64_t start_ns, PlanDraft& draft) const {
-  TaskDraft task;
-  task.start_ns = start_ns;
-  task.time_ns = job.time_ns;
+void SmallSearch::write(const Job& job, const TaskDraft& times, PlanDraft& draft) const {
+  TaskDraft task = times;
   task.members.begin = static_cast<std::uint32_t>(draft.members.size());
   task.samples.begin = static_cast<std::uint32_t>(draft.samples.size());
-  std::vector<std::uint32_t> members(order_.begin(), order_.begin() + job.degree);
-  std::ranges::sort(members);
-  for (const std::uint32_t rank : members) draft.members.emplace_back(rank);
+  for (const std::uint32_t rank : members_) draft.members.emplace_back(rank);
   if (job.long_sample != kNone) {
     const LongSample& sample = problem_.longs[job.long_sample];
     draft.samples.emplace_back(sample.row);
@@ -145,6 +144,43 @@ void SmallSearch::write(const Job& job, std::uint64_t start_ns, PlanDraft& draft
   task.members.end = static_cast<std::uint32_t>(draft.members.size());
   task.samples.end = static_cast<std::uint32_t>(draft.samples.size());
   draft.tasks.push_back(task);
+}
+
+/// Fills members_ in, and returns when they all are free.
+std::uint64_t SmallSearch::choose_members(std::uint32_t degree) {
+  const auto last = order_.begin() + degree - 1;
+  std::ranges::nth_element(order_, last, {}, [this](std::uint32_t rank) {
+    return std::make_tuple(free_ns_[rank], rank);
+  });
+  const std::uint64_t start = free_ns_[*last];
+  members_.assign(order_.begin(), last + 1);
+  std::ranges::sort(members_);
+  if (degree == 1 || levels_.joining(members_.front(), members_.back()) == 0) return start;
+  // Any others that are free by then do as well.
+  std::uint32_t island = kNone;
+  std::uint32_t found = 0;
+  for (std::uint32_t rank = 0; rank < free_ns_.size(); ++rank) {
+    const std::uint32_t of = levels_.group_of(0, rank);
+    if (of != island) found = 0;
+    island = of;
+    if (free_ns_[rank] > start || ++found < degree) continue;
+    members_.clear();
+    for (; found > 0; --rank) {
+      if (free_ns_[rank] > start) continue;
+      members_.push_back(rank);
+      --found;
+    }
+    std::ranges::reverse(members_);
+    break;
+  }
+  return start;
+}
+
+std::uint64_t SmallSearch::time_on_members(const Job& job) const {
+  if (job.long_sample == kNone || costs_.shape().links.empty()) return job.time_ns;
+  const LongSample& sample = problem_.longs[job.long_sample];
+  return costs_.gang_ns(sample.attention_ns, sample.tokens, job.degree,
+                        levels_.joining(members_.front(), members_.back()));
 }
 
 /// When all jobs end, the heaviest placed first. Fills `draft` in, if there is one.
@@ -159,23 +195,21 @@ std::uint64_t SmallSearch::schedule(PlanDraft* draft) {
   std::uint64_t end = 0;
   for (const std::size_t i : jobs) {
     const Job& job = jobs_[i];
-    const auto last = order_.begin() + job.degree - 1;
-    std::ranges::nth_element(order_, last, {}, [this](std::uint32_t rank) {
-      return std::make_tuple(free_ns_[rank], rank);
-    });
-    const std::uint64_t start = free_ns_[*last];
-    for (auto rank = order_.begin(); rank <= last; ++rank) free_ns_[*rank] = start + job.time_ns;
-    end = std::max(end, start + job.time_ns);
-    if (draft != nullptr) write(job, start, *draft);
+    TaskDraft times;
+    times.start_ns = choose_members(job.degree);
+    times.time_ns = time_on_members(job);
+    for (const std::uint32_t rank : members_) free_ns_[rank] = times.start_ns + times.time_ns;
+    end = std::max(end, times.start_ns + times.time_ns);
+    if (draft != nullptr) write(job, times, *draft);
   }
   return end;
 }
 
 }  // namespace
 
-std::optional<PlanDraft> search_small(const HdpCosts& costs, const HdpProblem& problem,
-                                      std::uint64_t makespan_ns) {
-  return SmallSearch(costs, problem).run(makespan_ns);
+std::optional<PlanDraft> search_small(const HdpCosts& costs, const RankLevels& levels,
+                                      const HdpProblem& problem, std::uint64_t makespan_ns) {
+  return SmallSearch(costs, levels, problem).run(makespan_ns);
 }
 
 }  // namespace batchloom::planning
