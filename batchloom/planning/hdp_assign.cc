@@ -15,6 +15,7 @@ constexpr std::uint64_t kClose = 1016;        ///< Better ones are not worth ano
 constexpr std::uint64_t kVeryClose = 1006;    ///< Exchanges stop here; with many ranks above.
 constexpr std::uint64_t kCoarseFirst = 1015;  ///< The first target where packs are coarse.
 constexpr std::uint64_t kFineStep = 4;        ///< From one target to the next.
+constexpr std::uint64_t kLittleIdle = 5;
 constexpr std::uint64_t kIslandsShare = 998;  ///< What scattered gangs must reach of a makespan.
 constexpr std::uint64_t kFineMost = 1100;     ///< Above, steps are a tenth.
 
@@ -34,12 +35,27 @@ bool packs_are_coarse(const HdpCosts& costs, const HdpProblem& problem) {
          costs.rest_ns(kSmallPackTokens) * 100 > problem.lower_bound_ns();
 }
 
+/// The time that ranks wait for others before their last gang.
+std::uint64_t idle_ns(const GangPlacement& placement) {
+  std::uint64_t idle = 0;
+  for (const std::uint64_t end_ns : placement.end_ns) idle += end_ns;
+  for (const PlacedGang& gang : placement.gangs) idle -= gang.degree() * gang.time_ns;
+  return idle;
+}
+
+/// With as few shelves as leave ranks hardly waiting, or else those with the least waiting.
 std::optional<GangPlacement> place_below(const HdpCosts& costs, const RankLevels& levels,
                                          const HdpProblem& problem, PlacementRule rule) {
+  const std::uint64_t little_ns =
+      share_of(problem.lower_bound_ns() * costs.shape().ranks, kLittleIdle);
+  std::optional<GangPlacement> best;
   for (rule.shelves = 0; rule.shelves <= kShelvesMost; ++rule.shelves) {
-    if (auto placed = place_gangs(costs, levels, problem, rule)) return placed;
+    auto placed = place_gangs(costs, levels, problem, rule);
+    if (!placed || (best && idle_ns(*placed) >= idle_ns(*best))) continue;
+    best = std::move(placed);
+    if (idle_ns(*best) <= little_ns) break;
   }
-  return std::nullopt;
+  return best;
 }
 
 HdpAssignment fill_up(const HdpCosts& costs, const HdpProblem& problem, GangPlacement gangs) {
