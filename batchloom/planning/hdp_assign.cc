@@ -12,12 +12,13 @@ namespace {
 // Shares of the lower bound, in 1/1,000.
 constexpr std::uint64_t kExact = 1000;
 constexpr std::uint64_t kClose = 1016;        ///< Better ones are not worth another try.
+constexpr std::uint64_t kCloseOfMany = 1018;  ///< The same with many ranks, where a try is long.
 constexpr std::uint64_t kVeryClose = 1006;    ///< Exchanges stop here; with many ranks above.
 constexpr std::uint64_t kCoarseFirst = 1015;  ///< The first target where packs are coarse.
 constexpr std::uint64_t kFineStep = 4;        ///< From one target to the next.
 constexpr std::uint64_t kLittleIdle = 5;
-constexpr std::uint64_t kIslandsShare = 998;  ///< What scattered gangs must reach of a makespan.
-constexpr std::uint64_t kFineMost = 1100;     ///< Above, steps are a tenth.
+constexpr std::uint64_t kScatterShare = 1002;  ///< What a makespan counts where gangs scatter.
+constexpr std::uint64_t kFineMost = 1100;      ///< Above, steps are a tenth.
 
 constexpr std::uint32_t kShelvesMost = 8;
 constexpr std::uint32_t kManyRanks = 4096;
@@ -77,35 +78,30 @@ HdpAssignment assign_hdp(const HdpCosts& costs, const RankLevels& levels,
                          const HdpProblem& problem) {
   const std::uint64_t bound_ns = problem.lower_bound_ns();
   const bool has_islands = levels.count() > 1;
-  int tries = costs.shape().ranks > kManyRanks ? 1 : kTriesMost;
+  const bool many = costs.shape().ranks > kManyRanks;
+  int tries = many ? 1 : kTriesMost;
   std::optional<HdpAssignment> best;
-  bool best_keeps_islands = false;
+  std::uint64_t best_score = UINT64_MAX;  // The makespan, and a little more where gangs scatter.
   std::uint64_t mill = packs_are_coarse(costs, problem) ? kCoarseFirst : kExact;
   bool islands_first = has_islands;
   while (tries > 0) {
     const std::uint64_t target_ns = share_of(bound_ns, mill);
     if (best && target_ns >= best->makespan_ns) break;
+    const bool scatters = !islands_first;
     auto gangs = place_below(costs, levels, problem,
                              {.target_ns = target_ns, .islands_first = islands_first});
-    const bool kept_islands = islands_first;
-    if (islands_first) {
-      islands_first = false;  // Next, the same target without.
-    } else {
-      islands_first = has_islands;
-      mill += mill < kFineMost ? kFineStep : mill / 10;
-    }
+    islands_first = scatters && has_islands;  // Each target first with, and then without.
+    if (scatters) mill += mill < kFineMost ? kFineStep : mill / 10;
     if (!gangs) continue;  // Some target is high enough for all of them, one after the other.
-    if (!kept_islands) --tries;
+    if (scatters) --tries;
     HdpAssignment assignment = fill_up(costs, problem, *std::move(gangs));
-    const std::uint64_t at_most = best && best_keeps_islands && !kept_islands
-                                      ? share_of(best->makespan_ns, kIslandsShare)
-                                  : best ? best->makespan_ns
-                                         : UINT64_MAX;
-    if (assignment.makespan_ns < at_most) {
+    const std::uint64_t score =
+        share_of(assignment.makespan_ns, scatters && has_islands ? kScatterShare : 1000);
+    if (score < best_score) {
       best.emplace(std::move(assignment));
-      best_keeps_islands = kept_islands;
+      best_score = score;
     }
-    if (best->makespan_ns <= share_of(bound_ns, kClose)) break;
+    if (best->makespan_ns <= share_of(bound_ns, many ? kCloseOfMany : kClose)) break;
   }
   return *std::move(best);
 }
