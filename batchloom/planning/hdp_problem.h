@@ -26,6 +26,8 @@ namespace batchloom::planning {
 struct DegreeChoice {
   std::uint32_t degree = 0;
   std::uint64_t time_ns = 0;  ///< Through the best links that so many ranks can have.
+
+  friend bool operator==(const DegreeChoice&, const DegreeChoice&) = default;
 };
 
 /// A sample of more than a rank's capacity.

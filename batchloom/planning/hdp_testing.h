@@ -16,9 +16,4 @@ HdpPlanner planner_for(std::uint32_t ranks, const HdpOptions& options = {});
 /// it costs: a gang waits for the last of its members.
 std::uint64_t replay_ns(const model::StepPlan& plan);
 
-/// The shortest makespan, of one layer, that any schedule can reach, by looking at all of them: for
-/// a handful of samples and ranks.
-std::uint64_t best_makespan_ns(const CostModel& model, const HdpShape& shape,
-                               const std::vector<std::uint32_t>& tokens);
-
 }  // namespace batchloom::planning

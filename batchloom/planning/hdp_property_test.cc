@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// What holds for every plan of HdpPlanner, whatever the lengths: as they come, and as they are hard.
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "batchloom/base/random.h"
+#include "batchloom/base/real_runtime.h"
+#include "batchloom/model/plan_check.h"
+#include "batchloom/model/plan_codec.h"
+#include "batchloom/model/plan_digest.h"
+#include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/hdp_testing.h"
+
+namespace batchloom::planning {
+namespace {
+
+using Lengths = std::vector<std::uint32_t>;
+using model::StepPlan;
+
+constexpr std::uint32_t kPropertyCapacity = 8192;
+constexpr std::uint32_t kPropertyLayers = 32;
+
+rc::Gen<std::uint32_t> up_to(std::uint32_t most) {
+  return rc::gen::inRange<std::uint32_t>(1, most + 1);
+}
+
+/// About lognormal, with a median of 2,000 tokens: a sum of four draws, as an exponent.
+rc::Gen<Lengths> lognormal(std::uint32_t most) {
+  const auto draw = rc::gen::inRange(0, 65);
+  return rc::gen::container<Lengths>(rc::gen::map(
+      rc::gen::tuple(draw, draw, draw, draw), [most](const std::tuple<int, int, int, int>& drawn) {
+        const auto [a, b, c, d] = drawn;
+        const auto length = static_cast<std::uint32_t>(std::exp2((a + b + c + d) / 11.7));
+        return std::clamp(length, 1U, most);
+      }));
+}
+
+rc::Gen<Lengths> two_point(std::uint32_t most) {
+  return rc::gen::mapcat(
+      rc::gen::pair(up_to(most), up_to(std::min(most, kPropertyCapacity))),
+      [](const std::pair<std::uint32_t, std::uint32_t>& points) {
+        return rc::gen::container<Lengths>(rc::gen::element(points.first, points.second));
+      });
+}
+
+rc::Gen<Lengths> all_equal(std::uint32_t most) {
+  return rc::gen::mapcat(up_to(most), [](std::uint32_t length) {
+    return rc::gen::container<Lengths>(rc::gen::just(length));
+  });
+}
+
+rc::Gen<Lengths> giant_and_dust(std::uint32_t most) {
+  return rc::gen::map(rc::gen::container<Lengths>(up_to(std::min(most, 600U))),
+                      [most](Lengths drawn) {
+                        drawn.push_back(most);
+                        return drawn;
+                      });
+}
+
+/// Within one token of powers of two, or of multiples of the capacity.
+rc::Gen<Lengths> around_edges(std::uint32_t most) {
+  const auto edge =
+      rc::gen::oneOf(rc::gen::map(rc::gen::inRange(0, 20), [](int power) { return 1 << power; }),
+                     rc::gen::map(rc::gen::inRange(1, 12),
+                                  [](int n) { return n * static_cast<int>(kPropertyCapacity); }));
+  return rc::gen::container<Lengths>(rc::gen::map(
+      rc::gen::pair(edge, rc::gen::inRange(-1, 2)), [most](const std::pair<int, int>& drawn) {
+        return std::clamp(static_cast<std::uint32_t>(std::max(drawn.first + drawn.second, 1)), 1U,
+                          most);
+      }));
+}
+
+/// Graham's worst case of longest processing time first: on R ranks two each of 2R - 1, ..., R + 1
+/// units, and three of R.
+rc::Gen<Lengths> hard_for_lpt(std::uint32_t ranks, std::uint32_t most) {
+  return rc::gen::map(up_to(std::max(most / (2 * ranks), 1U)), [ranks, most](std::uint32_t unit) {
+    Lengths lengths(3, std::min(ranks * unit, most));
+    for (std::uint32_t units = ranks + 1; units < 2 * ranks; ++units) {
+      lengths.insert(lengths.end(), 2, std::min(units * unit, most));
+    }
+    return lengths;
+  });
+}
+
+rc::Gen<Lengths> any_lengths(std::uint32_t ranks, std::uint32_t most) {
+  return rc::gen::oneOf(lognormal(most), two_point(most), all_equal(most), giant_and_dust(most),
+                        around_edges(most), hard_for_lpt(ranks, most),
+                        rc::gen::container<Lengths>(up_to(most)));
+}
+
+/// A planner, and lengths that it can plan.
+struct AnyStep {
+  std::uint32_t ranks = 1;
+  HdpOptions options;
+  Lengths lengths;
+};
+
+CostModel model_h200() {
+  return builtin_cost_model("h200-llama7b").value();
+}
+
+HdpPlanner planner_of(const AnyStep& step, std::uint32_t island) {
+  std::vector<model::Level> levels;
+  if (island > 0) {
+    levels = {{"island", island, 400'000'000'000, 1000},
+              {"cluster", island * step.ranks, 50'000'000'000, 5000}};
+  }
+  return HdpPlanner::create(
+             model_h200(),
+             model::Topology::create({{.axis = model::Axis::kDp, .extent = step.ranks}}, levels)
+                 .value(),
+             step.options)
+      .value();
+}
+
+AnyStep any_step() {
+  AnyStep step;
+  step.ranks = *rc::gen::inRange<std::uint32_t>(1, 40);
+  step.lengths = *any_lengths(step.ranks, step.ranks * kPropertyCapacity);
+  return step;
+}
+
+/// All that any plan must be.
+void check_sound(const AnyStep& step, const StepPlan& plan) {
+  const Status checked = check_plan(
+      plan, {.capacity = model::Capacity{.tokens = kPropertyCapacity, .layers = kPropertyLayers}});
+  RC_ASSERT(checked.to_string() == Status::ok().to_string());
+  RC_ASSERT(plan.digest == model::plan_digest(plan));
+  RC_ASSERT(plan.makespan_ns >= plan.lower_bound_ns);
+  RC_ASSERT(replay_ns(plan) <= plan.makespan_ns);
+  // Each token of each sample once, counted apart from check_plan.
+  Lengths held(plan.samples.size(), 0);
+  for (const model::Piece& piece : plan.pieces) held[piece.sample.value] += piece.tokens();
+  RC_ASSERT(held == step.lengths);
+}
+
+RC_GTEST_PROP(HdpPlan, IsSoundForAnyLengths, ()) {
+  const AnyStep step = any_step();
+  check_sound(step, planner_of(step, 0).plan(samples_of(step.lengths)).value());
+}
+
+RC_GTEST_PROP(HdpPlan, IsSoundWithEveryOption, ()) {
+  AnyStep step = any_step();
+  step.options.offload_where_earlier = *rc::gen::arbitrary<bool>();
+  step.options.ring = *rc::gen::arbitrary<bool>();
+  const auto island = *rc::gen::inRange<std::uint32_t>(1, 10);
+  check_sound(step, planner_of(step, island).plan(samples_of(step.lengths)).value());
+}
+
+RC_GTEST_PROP(HdpPlan, OfWhatFitsOnlyOnTheHostIsSound, ()) {
+  AnyStep step;
+  step.ranks = *rc::gen::inRange<std::uint32_t>(1, 8);
+  step.lengths = *any_lengths(step.ranks, step.ranks * kPropertyCapacity * kPropertyLayers / 2);
+  check_sound(step, planner_of(step, 2).plan(samples_of(step.lengths)).value());
+}
+
+RC_GTEST_PROP(HdpPlan, IsTheSameForAnyOrder, ()) {
+  const AnyStep step = any_step();
+  auto samples = samples_of(step.lengths);
+  const HdpPlanner planner = planner_of(step, *rc::gen::inRange<std::uint32_t>(0, 10));
+  const StepPlan plan = planner.plan(samples).value();
+  Random random(*rc::gen::arbitrary<std::uint64_t>());
+  for (std::size_t i = samples.size(); i > 1; --i) {
+    std::swap(samples[i - 1], samples[random.below(i)]);
+  }
+  RC_ASSERT(planner.plan(samples).value() == plan);
+}
+
+TEST(HdpPlan, IsTheSameOnAnyNumberOfThreads) {
+  AnyStep step{.ranks = 64, .options = {}, .lengths = {}};
+  Random random(5);
+  for (int i = 0; i < 900; ++i) {
+    step.lengths.push_back(
+        static_cast<std::uint32_t>(1 + random.below(random.below(9) == 0 ? 90'000 : 6000)));
+  }
+  const HdpPlanner planner = planner_of(step, 8);
+  const auto bytes = model::encode_plan(planner.plan(samples_of(step.lengths)).value());
+  const auto runtime = make_real_runtime();
+  for (const std::size_t threads : {2U, 5U}) {
+    std::vector<Bytes> planned(threads);
+    std::vector<std::unique_ptr<Task>> running;
+    for (auto& result : planned) {
+      running.push_back(runtime->spawn("planner", [&](const std::stop_token&) {
+        result = model::encode_plan(planner.plan(samples_of(step.lengths)).value());
+      }));
+    }
+    for (const auto& task : running) task->join();
+    for (const auto& result : planned) EXPECT_EQ(result, bytes);
+  }
+}
+
+/// When naive hybrid assignment ends (ByteScale, algorithm 1, with one layer's times): packs by
+/// best fit, long samples on the fewest ranks, all dealt in the order given to the ranks in turn.
+std::uint64_t naive_ns(const AnyStep& step) {
+  const HdpCosts costs = HdpCosts::create(model_h200(), {.ranks = step.ranks}).value();
+  struct Item {
+    std::uint32_t degree = 1;
+    std::uint32_t tokens = 0;
+    std::uint64_t attention_ns = 0;
+  };
+  std::vector<Item> items;
+  std::vector<std::size_t> packs;
+  for (const std::uint32_t tokens : step.lengths) {
+    const std::uint64_t attention_ns = costs.attention_ns(tokens);
+    if (tokens > kPropertyCapacity) {
+      items.push_back({costs.degrees(tokens).min, tokens, attention_ns});
+      continue;
+    }
+    const auto fits = [&](std::size_t pack) {
+      return items[pack].tokens + tokens <= kPropertyCapacity;
+    };
+    std::size_t best = items.size();
+    for (const std::size_t pack : packs) {
+      if (!fits(pack)) continue;
+      if (best == items.size() || items[pack].tokens > items[best].tokens) best = pack;
+    }
+    if (best == items.size()) {
+      packs.push_back(best);
+      items.emplace_back();
+    }
+    items[best].tokens += tokens;
+    items[best].attention_ns += attention_ns;
+  }
+  std::vector<std::uint64_t> free_ns(step.ranks, 0);
+  std::uint32_t next = 0;
+  for (const Item& item : items) {
+    std::uint64_t start_ns = 0;
+    for (std::uint32_t i = 0; i < item.degree; ++i) {
+      start_ns = std::max(start_ns, free_ns[(next + i) % step.ranks]);
+    }
+    const std::uint64_t time_ns = costs.gang_ns(item.attention_ns, item.tokens, item.degree);
+    for (std::uint32_t i = 0; i < item.degree; ++i) {
+      free_ns[(next + i) % step.ranks] = start_ns + time_ns;
+    }
+    next = (next + item.degree) % step.ranks;
+  }
+  return std::ranges::max(free_ns);
+}
+
+RC_GTEST_PROP(HdpPlan, IsNeverWorseThanNaive, ()) {
+  const AnyStep step = any_step();
+  const StepPlan plan = planner_of(step, 0).plan(samples_of(step.lengths)).value();
+  RC_ASSERT(plan.makespan_ns <= naive_ns(step) * kPropertyLayers);
+}
+
+RC_GTEST_PROP(HdpPlan, MoreRanksNeverRaiseTheBound, ()) {
+  AnyStep step = any_step();
+  const auto samples = samples_of(step.lengths);
+  const StepPlan plan = planner_of(step, 0).plan(samples).value();
+  ++step.ranks;
+  RC_ASSERT(planner_of(step, 0).plan(samples).value().lower_bound_ns <= plan.lower_bound_ns);
+}
+
+}  // namespace
+}  // namespace batchloom::planning
