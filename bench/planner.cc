@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long does planning a step take, and how far from its lower bound is the plan?
+// How long does planning a step take, how far from its lower bound is the plan, and what do its
+// rings send between islands?
 //
 // For each case (ranks and tokens in all), distribution, context and seed: a step's lengths are
 // drawn, planned several times on one core, from lengths to digest, and the plan is checked. The
 // time of a seed is the median of its runs; the gap is makespan over lower bound, of computing
-// alone. A figure is the worst over all rows and seeds of its case.
+// alone. Beside it, the gap of the plan that counts the exchange of rings, in makespan and bound;
+// and what a planner that knows of no islands would have sent. A figure is the worst over all rows
+// and seeds of its case.
+//
+// Then many steps of a handful of samples, against the best assignment there is. Bars are what this
+// planner is held to: whether each is reached goes to stderr, and how many are not is a figure.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -12,9 +18,11 @@
 #include <cstdio>
 #include <map>
 
+#include "batchloom/base/random.h"
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/model/plan_check.h"
 #include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/exhaustive.h"
 #include "batchloom/planning/hdp.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/ring_traffic.h"
@@ -43,6 +51,7 @@ constexpr Case kCases[] = {{"r64", 64, 4 * kMi},
 struct Effort {
   std::uint64_t seeds = 20;
   int runs = 20;
+  int small_steps = 10'000;
 };
 
 /// Eight ranks on an island, 50 GB/s between islands, 400 GB/s inside them.
@@ -188,29 +197,97 @@ class PlannerBench {
   const std::unique_ptr<Runtime> runtime_ = make_real_runtime();
 };
 
+/// Our makespan over the best there is, for steps of a handful of samples on a handful of ranks.
+struct AgainstBest {
+  double mean = 1;
+  double worst = 1;
+  int bounds_above = 0;  ///< Steps whose lower bound exceeds the best there is: must be 0.
+};
+
+AgainstBest measure_against_best(int steps) {
+  const planning::CostModel model = must(planning::builtin_cost_model("h200-llama7b"));
+  AgainstBest result{.mean = 0};
+  Random random(1);
+  for (int i = 0; i < steps; ++i) {
+    const auto ranks = static_cast<std::uint32_t>(1 + random.below(4));
+    std::vector<std::uint32_t> tokens(1 + random.below(6));
+    for (std::uint32_t& length : tokens) {
+      const std::uint32_t most = random.below(3) == 0 ? 8192 * ranks : 9000;
+      length = static_cast<std::uint32_t>(1 + random.below(std::min(most, 8192 * ranks)));
+    }
+    const auto costs = must(planning::HdpCosts::create(model, {.ranks = ranks}));
+    const auto planner = must(planning::HdpPlanner::create(model, topology_of(ranks, {}), {}));
+    const model::StepPlan plan = must(planner.plan(planning::samples_of(tokens)));
+    const std::uint64_t best = must(planning::best_makespan_ns(costs, tokens)) * model.layers;
+    const double ratio = static_cast<double>(plan.makespan_ns) / static_cast<double>(best);
+    result.mean += ratio / steps;
+    result.worst = std::max(result.worst, ratio);
+    if (plan.lower_bound_ns > best) ++result.bounds_above;
+  }
+  return result;
+}
+
 double peak_mib() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+/// What a figure may be at most.
+struct Bar {
+  std::string_view figure;
+  double at_most = 0;
+};
+constexpr Bar kBars[] = {
+    {"r64_gap", 1.01},         {"r512_32m_gap", 1.01},       {"r2048_32m_gap", 1.02},
+    {"r16384_256m_gap", 1.02}, {"r512_32m_plan_ms", 5},      {"r16384_256m_plan_ms", 40},
+    {"r512_32m_proof_ms", 10}, {"r16384_256m_proof_ms", 10}, {"brute_mean", 1.02},
+    {"brute_worst", 1.10},     {"brute_bounds_above", 0},
+};
+
+/// How many are missed. Times are of an idle core.
+int report_bars(const std::map<std::string, double>& figures) {
+  int missed = 0;
+  for (const Bar& bar : kBars) {
+    const double value = figures.at(std::string(bar.figure));
+    const bool reached = value <= bar.at_most;
+    if (!reached) ++missed;
+    fmt::print(stderr, "{}: {:.4g}, at most {}: {}\n", bar.figure, value, bar.at_most,
+               reached ? "reached" : "MISSED");
+  }
+  return missed;
+}
+
 int run(const Effort& effort) {
   const PlannerBench bench(effort);
-  std::vector<std::string> rows, figures;
+  std::vector<std::string> rows;
   std::map<std::string_view, Measured> by_name;
   for (const Case& of : kCases) {
     fmt::print(stderr, "{} ranks, {} Mi tokens\n", of.ranks, of.total_tokens / kMi);
     by_name[of.name].take_worst(bench.measure_case(of, rows));
   }
+  std::map<std::string, double> figures;
   for (const auto& [name, worst] : by_name) {
-    figures.push_back(fmt::format(R"("{}_gap": {:.4f})", name, worst.gap));
-    figures.push_back(fmt::format(R"("{}_plan_ms": {:.2f})", name, worst.plan_ms));
-    figures.push_back(fmt::format(R"("{}_proof_ms": {:.2f})", name, worst.proof_ms));
+    figures[fmt::format("{}_gap", name)] = worst.gap;
+    figures[fmt::format("{}_ring_gap", name)] = worst.ring_gap;
+    figures[fmt::format("{}_plan_ms", name)] = worst.plan_ms;
+    figures[fmt::format("{}_proof_ms", name)] = worst.proof_ms;
+    figures[fmt::format("{}_apart", name)] = worst.apart;
   }
-  figures.push_back(fmt::format(R"("peak_mib": {:.0f})", peak_mib()));
+  figures["peak_mib"] = peak_mib();
+  fmt::print(stderr, "{} small steps against the best there is\n", effort.small_steps);
+  const AgainstBest brute = measure_against_best(effort.small_steps);
+  figures["brute_mean"] = brute.mean;
+  figures["brute_worst"] = brute.worst;
+  figures["brute_bounds_above"] = brute.bounds_above;
+  figures["bars_missed"] = report_bars(figures);
+  std::vector<std::string> shown;
+  for (const auto& [name, value] : figures) {
+    shown.push_back(fmt::format(R"("{}": {:.5g})", name, value));
+  }
   fmt::print(R"({{"figures": {{{}}}, "rows": [{}]}})"
              "\n",
-             fmt::join(figures, ", "), fmt::join(rows, ", "));
+             fmt::join(shown, ", "), fmt::join(rows, ", "));
   return 0;
 }
 
@@ -219,5 +296,6 @@ int run(const Effort& effort) {
 
 int main(int argc, char** argv) {
   const bool quick = argc > 1 && std::string_view(argv[1]) == "--quick";
-  return batchloom::run(quick ? batchloom::Effort{.seeds = 1, .runs = 3} : batchloom::Effort{});
+  return batchloom::run(quick ? batchloom::Effort{.seeds = 1, .runs = 3, .small_steps = 1000}
+                              : batchloom::Effort{});
 }

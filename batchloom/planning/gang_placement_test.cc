@@ -116,5 +116,53 @@ TEST(GangPlacement, WaitsForAllWhereNoGroupIsWideEnough) {
   EXPECT_GE(placement->gangs[1].start_ns, placement->gangs[0].time_ns);
 }
 
+std::uint32_t gangs_apart(const World& world, const GangPlacement& placement) {
+  std::uint32_t apart = 0;
+  for (const PlacedGang& gang : placement.gangs) {
+    const std::uint32_t first = placement.members[gang.members.begin].value;
+    const std::uint32_t last = placement.members[gang.members.end - 1].value;
+    const bool in_one = world.levels.joining(first, last) == 0;
+    if (!in_one && gang.degree() <= world.levels.widest(0)) ++apart;
+  }
+  return apart;
+}
+
+TEST(GangPlacement, IslandsFirst) {
+  // Gangs of five leave three ranks of each island, which those of three need next; without
+  // islands, the next gang of five takes them.
+  std::vector<std::uint32_t> tokens(8, 40'000);
+  tokens.insert(tokens.end(), 8, 24'000);
+  const World world = world_of(64, tokens, 8);
+  const std::uint64_t target = world.costs.gang_ns(world.costs.attention_ns(40'000), 40'000, 5);
+  const auto placement = world.place({.target_ns = target, .islands_first = true});
+  ASSERT_TRUE(placement.has_value());
+  EXPECT_EQ(gangs_apart(world, *placement), 0U);
+  tokens.assign(16, 40'000);
+  const World too_many = world_of(80, tokens, 8);
+  const auto apart = too_many.place({.target_ns = target, .islands_first = true});
+  ASSERT_TRUE(apart.has_value()) << "ten find an island, the others lie apart";
+  EXPECT_EQ(gangs_apart(too_many, *apart), 6U);
+}
+
+TEST(GangPlacement, SlowLinksBetweenIslandsCount) {
+  const std::vector<std::uint32_t> tokens(16, 40'000);
+  World world = world_of(80, tokens, 8);
+  world.costs =
+      HdpCosts::create(builtin_cost_model("h200-llama7b").value(),
+                       {.ranks = 80, .links = {{8, 400'000'000'000, 0}, {80, 1'000'000'000, 0}}})
+          .value();
+  world.problem = make_problem(world.costs, tokens, [](std::uint32_t row) {
+                    return std::to_string(row);
+                  }).value();
+  const std::uint64_t attention = world.costs.attention_ns(40'000);
+  const std::uint64_t inside = world.costs.gang_ns(attention, 40'000, 5, 0);
+  const std::uint64_t apart = world.costs.gang_ns(attention, 40'000, 5, 1);
+  ASSERT_LT(inside, apart);
+  EXPECT_FALSE(world.place({.target_ns = inside}).has_value()) << "six would lie apart";
+  const auto placement = world.place({.target_ns = 2 * inside});
+  ASSERT_TRUE(placement.has_value());
+  EXPECT_EQ(gangs_apart(world, *placement), 0U);
+}
+
 }  // namespace
 }  // namespace batchloom::planning

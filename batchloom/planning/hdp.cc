@@ -7,12 +7,16 @@
 #include <utility>
 
 #include "batchloom/planning/hdp_assign.h"
+#include "batchloom/planning/naive_deal.h"
 #include "batchloom/planning/plan_draft.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/small_search.h"
 
 namespace batchloom::planning {
 namespace {
+
+/// Share of the lower bound, in 1/1,000, above which naive assignment may turn out to be better.
+constexpr std::uint64_t kNaiveAbove = 1018;
 
 /// Collects tasks.
 class DraftWriter {
@@ -60,12 +64,8 @@ class DraftWriter {
   std::vector<model::SampleIndex> samples_;
 };
 
-/// Times are of one layer.
-PlanDraft draft_of(const HdpCosts& costs, const RankLevels& levels, const HdpProblem& problem) {
-  const HdpAssignment assignment = assign_hdp(costs, levels, problem);
-  if (problem.longs.size() + problem.shorts.size() < kSmallStepSamples) {
-    if (auto better = search_small(costs, levels, problem, assignment.makespan_ns)) return *better;
-  }
+PlanDraft write_draft(const HdpCosts& costs, const HdpProblem& problem,
+                      const HdpAssignment& assignment) {
   DraftWriter writer(costs);
   const GangPlacement& placed = assignment.gangs;
   for (const PlacedGang& gang : placed.gangs) {
@@ -77,6 +77,21 @@ PlanDraft draft_of(const HdpCosts& costs, const RankLevels& levels, const HdpPro
   PlanDraft draft = std::move(writer).take();
   draft.makespan_ns = assignment.makespan_ns;
   return draft;
+}
+
+/// Times are of one layer.
+PlanDraft draft_of(const HdpCosts& costs, const RankLevels& levels, const HdpProblem& problem) {
+  const HdpAssignment assignment = assign_hdp(costs, levels, problem);
+  std::optional<PlanDraft> better;
+  std::uint64_t makespan_ns = assignment.makespan_ns;
+  if (problem.longs.size() + problem.shorts.size() < kSmallStepSamples) {
+    better = search_small(costs, levels, problem, makespan_ns);
+    if (better) makespan_ns = better->makespan_ns;
+  }
+  if (makespan_ns / kNaiveAbove > problem.lower_bound_ns() / 1000) {
+    if (auto naive = deal_naively(costs, levels, problem, makespan_ns)) better = std::move(naive);
+  }
+  return better ? *std::move(better) : write_draft(costs, problem, assignment);
 }
 
 std::vector<RingLink> links_of(const RankLevels& levels) {

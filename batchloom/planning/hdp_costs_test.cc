@@ -88,6 +88,81 @@ TEST(HdpCosts, OffloadIsTheLeastThatMakesRoom) {
   EXPECT_EQ(costs.offload(1600), model::kOffloadAll);
 }
 
+TEST(HdpCosts, AnyLongSampleMayUseTheHostWhereAsked) {
+  const HdpCosts costs =
+      costs_of({.ranks = 10, .capacity_tokens = 100, .min_share_tokens = 40, .offload_any = true});
+  expect_degrees(costs, 101, {1, 2});
+  expect_degrees(costs, 1000, {1, 10});
+  expect_degrees(costs, 1601, {2, 10});
+  expect_degrees(costs, 16'000, {10, 10});
+  expect_degrees(costs, 16'001, {0, 0});
+}
+
+/// Four ranks an island.
+std::vector<RingLink> links_of(std::uint32_t ranks) {
+  return {{.ranks = 4, .bandwidth_bytes_per_s = 400'000'000'000, .latency_ns = 1000},
+          {.ranks = ranks, .bandwidth_bytes_per_s = 50'000'000'000, .latency_ns = 5000}};
+}
+
+TEST(HdpCosts, ARingTakesWhatItsHopsTakeLongerThanItsSteps) {
+  const CostModel model = h200();
+  const HdpCosts costs = costs_of({.ranks = 16, .links = links_of(16)});
+  const std::uint32_t tokens = 40'000;
+  const std::uint64_t attention = model.attention.time_ns(tokens);
+  const std::uint64_t forward = model.attention_forward.time_ns(tokens) / 10 + 1;
+  const std::uint64_t backward = attention / 10 + 1 - forward;
+  // 4,000 tokens of 4 KiB, at 50 GB/s, and twice that.
+  const std::uint64_t hop = 4000 * model.kv_bytes_per_token / 50 + 1 + 5000;
+  const std::uint64_t hop_back = 4000 * 2 * model.kv_bytes_per_token / 50 + 1 + 5000;
+  const auto wait = [](std::uint64_t hop_ns, std::uint64_t step_ns) {
+    return hop_ns > step_ns ? 9 * (hop_ns - step_ns) : 0;
+  };
+  const std::uint64_t expected = attention / 10 + 1 + wait(hop, forward / 10) +
+                                 wait(hop_back, backward / 10) + costs.rest_ns(4000);
+  EXPECT_NEAR(static_cast<double>(costs.gang_ns(attention, tokens, 10, 1)),
+              static_cast<double>(expected), 40);
+  EXPECT_GT(expected, attention / 10 + costs.rest_ns(4000)) << "so that there is a wait";
+}
+
+TEST(HdpCosts, TheBestRingLiesInOneIsland) {
+  const HdpCosts costs = costs_of({.ranks = 16, .links = links_of(16)});
+  const std::uint64_t attention = costs.attention_ns(9000);
+  EXPECT_EQ(costs.gang_ns(attention, 9000, 4), costs.gang_ns(attention, 9000, 4, 0));
+  EXPECT_EQ(costs.gang_ns(attention, 9000, 5), costs.gang_ns(attention, 9000, 5, 1));
+  EXPECT_LT(costs.gang_ns(attention, 9000, 4, 0), costs.gang_ns(attention, 9000, 4, 1));
+  EXPECT_EQ(costs.gang_ns(attention, 9000, 1, 0),
+            costs_of({.ranks = 16}).gang_ns(attention, 9000, 1))
+      << "one rank has no ring";
+}
+
+TEST(HdpCosts, CopiesCountWhereTheyTakeLongerThanThePhase) {
+  CostModel model = h200();
+  const HdpShape shape{.ranks = 4};
+  const std::uint32_t tokens = 8 * 8192;  // Two capacities on each rank.
+  const std::uint64_t attention = model.attention.time_ns(tokens);
+  const std::uint64_t computing =
+      (attention + 3) / 4 + model.linear.time_ns(2 * 8192) + model.launch_ns;
+  model.copy_bytes_per_s = 1'000'000'000'000'000;
+  const HdpCosts fast = HdpCosts::create(model, shape).value();
+  EXPECT_EQ(fast.gang_ns(attention, tokens, 4), computing);
+  model.copy_bytes_per_s = 1'000'000'000;
+  const HdpCosts slow = HdpCosts::create(model, shape).value();
+  // In either phase, at 1 byte a nanosecond: what is offloaded of two capacities.
+  const std::uint64_t bytes = std::uint64_t{2} * 8192 * model.activation_bytes_per_token *
+                              slow.offload(2 * 8192).value / model::kOffloadAll.value;
+  EXPECT_EQ(slow.gang_ns(attention, tokens, 4), 2 * bytes + model.launch_ns);
+  EXPECT_GT(bytes, computing);
+}
+
+TEST(HdpCosts, RefuseLinksThatAreNone) {
+  auto none = links_of(4);
+  none[1].bandwidth_bytes_per_s = 0;
+  EXPECT_TRUE(HdpCosts::create(h200(), {.links = none}).is(ErrorKind::kInvalid));
+  auto faster = links_of(4);
+  faster[1].bandwidth_bytes_per_s *= 10;
+  EXPECT_TRUE(HdpCosts::create(h200(), {.links = faster}).is(ErrorKind::kInvalid));
+}
+
 TEST(HdpCosts, RefuseNothingToRunOn) {
   for (const HdpShape& shape :
        {HdpShape{.ranks = 0}, HdpShape{.capacity_tokens = 0}, HdpShape{.min_share_tokens = 0}}) {

@@ -11,6 +11,7 @@
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/exhaustive.h"
 #include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/ring_traffic.h"
 
 namespace batchloom::planning {
 namespace {
@@ -108,6 +109,84 @@ TEST(HdpPlan, RefusesSamplesThatAreNone) {
   EXPECT_EQ(planner.plan(twice).status().message(), "sample 0:0:0:0 is given twice");
   const CostModel model = builtin_cost_model("h200-llama7b").value();
   EXPECT_TRUE(HdpPlanner::create(model, {}, {.capacity_tokens = 0}).is(ErrorKind::kInvalid));
+}
+
+constexpr std::uint64_t kClusterLink = 50'000'000'000;  // Bytes a second.
+
+model::Topology islands_of_8(std::uint32_t ranks, std::uint64_t between = kClusterLink) {
+  return model::Topology::create(
+             {{.axis = model::Axis::kDp, .extent = ranks}},
+             {{"island", 8, 400'000'000'000, 0}, {"cluster", ranks, between, 0}})
+      .value();
+}
+
+StepPlan plan_on_islands(std::uint32_t ranks, const Lengths& tokens, const HdpOptions& options,
+                         std::uint64_t between = kClusterLink) {
+  return HdpPlanner::create(builtin_cost_model("h200-llama7b").value(),
+                            islands_of_8(ranks, between), options)
+      .value()
+      .plan(samples_of(tokens))
+      .value();
+}
+
+Lengths mixed_step() {
+  Lengths tokens;
+  Random random(3);
+  for (int i = 0; i < 1500; ++i) {
+    tokens.push_back(600 + static_cast<std::uint32_t>(random.below(5000)));
+  }
+  for (int i = 0; i < 300; ++i) {
+    tokens.push_back(9000 + static_cast<std::uint32_t>(random.below(60'000)));
+  }
+  tokens.push_back(400'000);
+  return tokens;
+}
+
+TEST(HdpPlan, KeepsGangsInIslandsAtNoCost) {
+  const CostModel model = builtin_cost_model("h200-llama7b").value();
+  const RankLevels levels(islands_of_8(128));
+  const StepPlan flat = plan_of(128, mixed_step());
+  const StepPlan islands = plan_on_islands(128, mixed_step(), {});
+  expect_sound(islands);
+  EXPECT_LE(islands.makespan_ns, flat.makespan_ns / 1000 * 1005);
+  EXPECT_EQ(islands.lower_bound_ns, flat.lower_bound_ns);
+  const RingTraffic before = ring_traffic(flat, levels, model);
+  const RingTraffic after = ring_traffic(islands, levels, model);
+  EXPECT_GT(before.gangs_apart, 10U);
+  EXPECT_EQ(after.gangs_apart, 0U);
+  EXPECT_LT(after.between_islands(), before.between_islands());
+  EXPECT_LE(after.between_islands(), after.least_between_islands / 100 * 125);
+}
+
+TEST(HdpPlan, RingsCountInMakespanAndBound) {
+  constexpr std::uint64_t kSlow = 10'000'000'000;
+  const StepPlan without = plan_on_islands(128, mixed_step(), {}, kSlow);
+  const StepPlan with = plan_on_islands(128, mixed_step(), {.ring = true}, kSlow);
+  expect_sound(with);
+  EXPECT_GT(with.lower_bound_ns, without.lower_bound_ns);
+  EXPECT_LE(with.makespan_ns, with.lower_bound_ns / 100 * 103);
+  const auto refused = HdpPlanner::create(builtin_cost_model("h200-llama7b").value(),
+                                          model::Topology::parse("dp=8").value(), {.ring = true});
+  EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
+}
+
+TEST(HdpPlan, OffloadsWhereTheStepEndsEarlier) {
+  // Alone, a sample runs on two ranks at least; three of them on three ranks are better off with
+  // one each.
+  const HdpOptions offload{.offload_where_earlier = true};
+  const Lengths tokens(3, 12'000);
+  const StepPlan without = plan_of(3, tokens);
+  const StepPlan with = planner_for(3, offload).plan(samples_of(tokens)).value();
+  expect_sound(with);
+  EXPECT_LT(with.makespan_ns, without.makespan_ns);
+  for (const model::Task& task : with.tasks) {
+    EXPECT_EQ(task.members.size(), 1U);
+    EXPECT_GT(task.offload, model::OffloadRatio(0));
+  }
+  // Where it does not help, nothing is copied.
+  const StepPlan alone = planner_for(3, offload).plan(samples_of(Lengths{12'000})).value();
+  EXPECT_EQ(alone.tasks[0].offload, model::OffloadRatio(0));
+  EXPECT_EQ(alone.makespan_ns, plan_of(3, {12'000}).makespan_ns);
 }
 
 TEST(HdpPlan, OfAHandfulIsCloseToTheBestThereIs) {
