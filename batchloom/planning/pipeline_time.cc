@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "batchloom/base/check.h"
 
@@ -120,7 +121,8 @@ class PipelineWalk {
     }
     const std::uint64_t end_ns = start_ns + (event.backward ? task.backward_ns : task.forward_ns);
     end_ns_[place(event)] = end_ns;
-    makespan_ns_ = std::max(makespan_ns_, end_ns);
+    time_.makespan_ns = std::max(time_.makespan_ns, end_ns);
+    time_.events.push_back({event.task, event.stage, event.backward, start_ns, end_ns});
     ++done_;
     if (const auto next = after(event)) {
       if (++ready_[place(*next)] == needed(*next)) queue_.push_back(*next);
@@ -133,16 +135,15 @@ class PipelineWalk {
     }
   }
 
-  PipelineTime summary() const {
-    PipelineTime time{.makespan_ns = makespan_ns_, .busy_ns = {}};
+  PipelineTime summary() {
     for (const auto& mine : tasks_of_) {
       std::uint64_t busy_ns = 0;
       for (const std::uint32_t task : mine) {
         busy_ns += tasks_[task].forward_ns + tasks_[task].backward_ns;
       }
-      time.busy_ns.push_back(busy_ns);
+      time_.busy_ns.push_back(busy_ns);
     }
-    return time;
+    return std::move(time_);
   }
 
   const std::span<const PipelineTask> tasks_;
@@ -153,7 +154,7 @@ class PipelineWalk {
   std::vector<std::uint64_t> end_ns_;                 // By event.
   std::vector<Event> queue_;
   std::size_t done_ = 0;
-  std::uint64_t makespan_ns_ = 0;
+  PipelineTime time_;
 };
 
 }  // namespace

@@ -35,9 +35,19 @@ struct PipelineTask {
   std::uint64_t backward_ns = 0;
 };
 
+/// One phase of a task on one stage, on all members.
+struct PipelineEvent {
+  std::uint32_t task = 0;
+  std::uint32_t stage = 0;
+  bool backward = false;
+  std::uint64_t begin_ns = 0;
+  std::uint64_t end_ns = 0;
+};
+
 struct PipelineTime {
   std::uint64_t makespan_ns = 0;
   std::vector<std::uint64_t> busy_ns;  ///< By HDP rank: of each of its stages.
+  std::vector<PipelineEvent> events;   ///< Those of a rank's stage in the order of running.
 };
 
 /// O(events): tasks x members x stages. `invalid` where slots do not grow along a rank's tasks.
