@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/strategies.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "batchloom/planning/grouped.h"
+#include "batchloom/planning/hdp.h"
+
+namespace batchloom::planning {
+namespace {
+
+using StepSamples = std::vector<model::PlanSample>;
+using PlanFunction = Result<model::StepPlan> (*)(const StrategyInputs&, StepSamples);
+
+template <GroupedBalance kBalance>
+Result<model::StepPlan> grouped_with(const StrategyInputs& inputs, StepSamples samples) {
+  return plan_grouped(inputs.costs, inputs.topology,
+                      {.balance = kBalance, .capacity_tokens = inputs.capacity_tokens},
+                      std::move(samples));
+}
+
+Result<model::StepPlan> hdp_with(const StrategyInputs& inputs, StepSamples samples) {
+  BL_ASSIGN_OR_RETURN(const HdpPlanner planner,
+                      HdpPlanner::create(inputs.costs, inputs.topology,
+                                         {.capacity_tokens = inputs.capacity_tokens,
+                                          .min_share_tokens = inputs.min_share_tokens,
+                                          .offload = inputs.offload}));
+  return planner.plan(std::move(samples));
+}
+
+struct Strategy {
+  std::string_view name;
+  PlanFunction plan;
+};
+
+constexpr Strategy kStrategies[] = {
+    {"none", grouped_with<GroupedBalance::kNone>},
+    {"lpt", grouped_with<GroupedBalance::kLpt>},
+    {"kk", grouped_with<GroupedBalance::kKarmarkarKarp>},
+    {"two_level", grouped_with<GroupedBalance::kTwoLevel>},
+    {"hdp", hdp_with},
+};
+
+}  // namespace
+
+std::vector<std::string_view> strategy_names() {
+  std::vector<std::string_view> names;
+  for (const Strategy& strategy : kStrategies) names.push_back(strategy.name);
+  return names;
+}
+
+Result<model::StepPlan> plan_with(std::string_view strategy, const StrategyInputs& inputs,
+                                  std::vector<model::PlanSample> samples) {
+  const auto found = std::ranges::find(kStrategies, strategy, &Strategy::name);
+  if (found == std::end(kStrategies)) {
+    return Status::invalid(fmt::format("no strategy is called {:?}; there are {}", strategy,
+                                       fmt::join(strategy_names(), ", ")));
+  }
+  return found->plan(inputs, std::move(samples));
+}
+
+}  // namespace batchloom::planning
