@@ -87,27 +87,56 @@ class PlanMaker {
     }
   }
 
+  /// Members that the tokens left over of a sample make a chunk longer, in a cycle of `degree`: from
+  /// `first` on, `fronts` of them the front one, `backs` the back one as well.
+  struct LongerChunks {
+    std::uint32_t degree;
+    std::uint32_t first;
+    std::uint32_t fronts;
+    std::uint32_t backs;
+
+    /// How many of `count` members from `first` on are below `place`.
+    std::uint32_t below(std::uint32_t place, std::uint32_t count) const {
+      const std::uint32_t end = first + count;
+      const std::uint32_t wrapped = end > degree ? end - degree : 0;
+      const std::uint32_t straight = std::clamp(place, first, std::min(end, degree)) - first;
+      return std::min(place, wrapped) + straight;
+    }
+    /// How many of all chunks before `chunk` are longer.
+    std::uint32_t before(std::uint32_t chunk) const {
+      if (chunk <= degree) return below(chunk, fronts);
+      return fronts + backs - below(2 * degree - chunk, backs);
+    }
+  };
+
   void add_pieces() {
     plan_.pieces.reserve(draft_.samples.size() + 2 * plan_.members.size());
     for (std::size_t i = 0; i < plan_.micro_batches.size(); ++i) {
       model::MicroBatch& micro_batch = plan_.micro_batches[i];
       const TaskDraft& task = draft_.tasks[micro_batch.task.value];
       const auto begin = static_cast<std::uint32_t>(plan_.pieces.size());
+      std::uint32_t first = 0;  // The member that the next token left over goes to.
       for (std::uint32_t place = task.samples.begin; place < task.samples.end; ++place) {
-        add_chunks(draft_.samples[place], place_in_ring_[i], task.members.size());
+        const model::SampleIndex sample = draft_.samples[place];
+        add_chunks(sample, place_in_ring_[i], task.members.size(), first);
+        first = (first + plan_.samples[sample.value].tokens % task.members.size()) %
+                task.members.size();
       }
       micro_batch.pieces = {begin, static_cast<std::uint32_t>(plan_.pieces.size())};
     }
   }
 
-  /// The first `tokens % 2d` chunks are one token longer. Empty ones are left out.
-  void add_chunks(model::SampleIndex sample, std::uint32_t place, std::uint32_t degree) {
+  /// Empty ones are left out.
+  void add_chunks(model::SampleIndex sample, std::uint32_t place, std::uint32_t degree,
+                  std::uint32_t first) {
     const std::uint32_t tokens = plan_.samples[sample.value].tokens;
     const std::uint32_t size = tokens / (2 * degree);
-    const std::uint32_t longer = tokens % (2 * degree);
+    const std::uint32_t left_over = tokens % (2 * degree);
+    const LongerChunks longer{degree, first, std::min(left_over, degree),
+                              left_over - std::min(left_over, degree)};
     for (const std::uint32_t chunk : {place, 2 * degree - 1 - place}) {
-      const std::uint32_t begin = chunk * size + std::min(chunk, longer);
-      const std::uint32_t end = begin + size + (chunk < longer ? 1 : 0);
+      const std::uint32_t begin = chunk * size + longer.before(chunk);
+      const std::uint32_t end = (chunk + 1) * size + longer.before(chunk + 1);
       if (begin == end) continue;
       // The last member's are neighbours, and one piece; so are those of a gang of one.
       const bool joins = chunk != place && !plan_.pieces.empty() &&

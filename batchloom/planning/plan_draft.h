@@ -36,8 +36,9 @@ void scale(PlanDraft& draft, std::uint64_t layers);
 ///  1. Tasks by (start, -time, first sample): the one order that all ranks follow. Each goes
 ///     forward and backward before the next one of its ranks.
 ///  2. A gang of d cuts each sample into 2d chunks that differ by at most one token; member i holds
-///     chunks i and 2d - 1 - i, so that causal attention is the same work for all. A gang of one
-///     cuts nothing.
+///     chunks i and 2d - 1 - i, so that causal attention is the same work for all. Tokens that are
+///     left over go round the members, from one sample to the next, so that what members hold
+///     differs by at most one token. A gang of one cuts nothing.
 ///
 /// Preconditions: each sample is in one task, each rank below the topology's HDP size.
 model::StepPlan make_plan(model::Topology topology, std::string strategy,
