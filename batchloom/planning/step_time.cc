@@ -15,17 +15,19 @@ using model::StepPlan;
 
 __extension__ using Wide = unsigned __int128;
 
-constexpr std::uint64_t kNsPerS = 1'000'000'000;
+constexpr std::uint64_t kNsInOneSecond = 1'000'000'000;
 
 /// Rounded up; a time that 64 bits do not hold becomes the longest that they do. No bandwidth:
 /// nothing is known of it, and it takes no time.
-std::uint64_t transfer_ns(Wide bytes, std::uint64_t bandwidth_bytes_per_s) {
+std::uint64_t moving_ns(Wide bytes, std::uint64_t bandwidth_bytes_per_s) {
   if (bandwidth_bytes_per_s == 0) return 0;
-  const Wide time = (bytes * kNsPerS + bandwidth_bytes_per_s - 1) / bandwidth_bytes_per_s;
+  const Wide time = (bytes * kNsInOneSecond + bandwidth_bytes_per_s - 1) / bandwidth_bytes_per_s;
   return time > UINT64_MAX ? UINT64_MAX : static_cast<std::uint64_t>(time);
 }
 
-std::uint64_t divided(std::uint64_t time_ns, std::uint64_t by) { return (time_ns + by - 1) / by; }
+std::uint64_t share_of_time(std::uint64_t time_ns, std::uint64_t by) {
+  return (time_ns + by - 1) / by;
+}
 
 /// The links between HDP ranks.
 class Links {
@@ -42,9 +44,8 @@ class Links {
   /// Index of the innermost level with both in one group; of the last where there is none.
   std::size_t joining(HdpRank a, HdpRank b) const {
     std::size_t level = 0;
-    while (level + 1 < levels_.size() &&
-           worlds_[a.value] / levels_[level].ranks_per_group !=
-               worlds_[b.value] / levels_[level].ranks_per_group) {
+    while (level + 1 < levels_.size() && worlds_[a.value] / levels_[level].ranks_per_group !=
+                                             worlds_[b.value] / levels_[level].ranks_per_group) {
       ++level;
     }
     return level;
@@ -59,7 +60,7 @@ class Links {
       slowest = std::min(slowest, levels_[i].bandwidth_bytes_per_s);
       latency_ns = std::max(latency_ns, levels_[i].latency_ns);
     }
-    return transfer_ns(bytes, slowest) + latency_ns;
+    return moving_ns(bytes, slowest) + latency_ns;
   }
 
  private:
@@ -83,7 +84,7 @@ class StepClock {
         options_(options),
         links_(plan.topology),
         stages_(plan.topology.extent(model::Axis::kPp)),
-        stage_layers_(divided(costs.layers, stages_)) {}
+        stage_layers_(share_of_time(costs.layers, stages_)) {}
 
   Result<StepTime> run() {
     time_.bytes_by_level.assign(links_.count(), 0);
@@ -122,8 +123,8 @@ class StepClock {
 
   void add_attention(std::uint32_t tokens, std::uint32_t task) {
     const std::uint64_t degree = plan_.tasks[task].members.size();
-    const std::uint64_t both = divided(costs_.attention.time_ns(tokens), degree);
-    const std::uint64_t forward = divided(costs_.attention_forward.time_ns(tokens), degree);
+    const std::uint64_t both = share_of_time(costs_.attention.time_ns(tokens), degree);
+    const std::uint64_t forward = share_of_time(costs_.attention_forward.time_ns(tokens), degree);
     loads_[task].attention_ns += both;
     loads_[task].attention_forward_ns += std::min(both, forward);
   }
@@ -142,12 +143,12 @@ class StepClock {
     time.forward.compute_ns = load.attention_forward_ns + linear_forward;
     time.forward.ring_ns = ring_ns(load.attention_forward_ns, degree, slowest, hop_bytes);
     time.backward.compute_ns = attention_backward + linear - linear_forward;
-    time.backward.ring_ns = ring_ns(attention_backward, degree, slowest,
-                                    hop_bytes * options_.backward_bytes_factor);
+    time.backward.ring_ns =
+        ring_ns(attention_backward, degree, slowest, hop_bytes * options_.backward_bytes_factor);
     const std::uint64_t copy =
-        transfer_ns(Wide{load.largest_share_tokens} * costs_.activation_bytes_per_token *
-                        task.offload.value / model::kOffloadAll.value,
-                    costs_.copy_bytes_per_s);
+        moving_ns(Wide{load.largest_share_tokens} * costs_.activation_bytes_per_token *
+                      task.offload.value / model::kOffloadAll.value,
+                  costs_.copy_bytes_per_s);
     const std::uint64_t forward_launch = costs_.launch_ns / 2;
     finish(time.forward, copy, forward_launch);
     finish(time.backward, copy, costs_.launch_ns - forward_launch);

@@ -81,9 +81,10 @@ struct EventTime {
 
 struct StepTime {
   std::uint64_t step_ns = 0;
-  std::vector<TaskTime> tasks;    ///< By TaskIndex.
-  std::vector<RankTime> ranks;    ///< By HdpRank.
-  std::vector<EventTime> events;  ///< Those of one rank and stage in the order in which it runs them.
+  std::vector<TaskTime> tasks;  ///< By TaskIndex.
+  std::vector<RankTime> ranks;  ///< By HdpRank.
+  std::vector<EventTime>
+      events;  ///< Those of one rank and stage in the order in which it runs them.
   /// What rings send in all layers and both phases, by the topology's levels: between neighbours
   /// whose innermost common group is of that level. One that none holds counts for the last;
   /// without levels there is one number.

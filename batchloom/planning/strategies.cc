@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/planning/baselines.h"
 #include "batchloom/planning/grouped.h"
 #include "batchloom/planning/hdp.h"
 
@@ -13,7 +14,6 @@ namespace batchloom::planning {
 namespace {
 
 using StepSamples = std::vector<model::PlanSample>;
-using PlanFunction = Result<model::StepPlan> (*)(const StrategyInputs&, StepSamples);
 
 template <GroupedBalance kBalance>
 Result<model::StepPlan> grouped_with(const StrategyInputs& inputs, StepSamples samples) {
@@ -33,10 +33,14 @@ Result<model::StepPlan> hdp_with(const StrategyInputs& inputs, StepSamples sampl
 
 struct Strategy {
   std::string_view name;
-  PlanFunction plan;
+  Result<model::StepPlan> (*plan)(const StrategyInputs&, StepSamples);
 };
 
 constexpr Strategy kStrategies[] = {
+    {"static_cp", plan_static_cp},
+    {"naive_hdp", plan_naive_hdp},
+    {"megatron", plan_megatron},
+    {"verl_kk", plan_verl_kk},
     {"none", grouped_with<GroupedBalance::kNone>},
     {"lpt", grouped_with<GroupedBalance::kLpt>},
     {"kk", grouped_with<GroupedBalance::kKarmarkarKarp>},

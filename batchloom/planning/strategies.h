@@ -28,6 +28,8 @@ struct StrategyInputs {
 
 /// The names that plan_with() knows:
 ///
+///   static_cp, naive_hdp, megatron, verl_kk
+///                              as others do it (baselines.h)
 ///   none, lpt, kk, two_level   balance in fixed groups (grouped.h)
 ///   hdp                        each sample on as many ranks as suits it (hdp.h)
 std::vector<std::string_view> strategy_names();

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/baselines.h"
+
+#include <gmock/gmock.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+
+#include "batchloom/base/random.h"
+#include "batchloom/model/plan_check.h"
+#include "batchloom/model/plan_digest.h"
+#include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/step_time.h"
+
+namespace batchloom::planning {
+namespace {
+
+using model::StepPlan;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+using Lengths = std::vector<std::uint32_t>;
+
+constexpr std::string_view kBaselines[] = {"static_cp", "naive_hdp", "megatron", "verl_kk"};
+
+StrategyInputs inputs_for(std::uint32_t ranks, std::uint32_t capacity, std::uint32_t context = 0) {
+  StrategyInputs inputs;
+  inputs.costs = builtin_cost_model("h200-llama7b").value();
+  inputs.costs.copy_bytes_per_s = 0;  // Copies take no time.
+  inputs.topology = model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}}).value();
+  inputs.capacity_tokens = capacity;
+  inputs.context_tokens = context;
+  return inputs;
+}
+
+/// As many of each task as there are, in the order of the plan: its samples' lengths.
+std::vector<Lengths> lengths_by_task(const StepPlan& plan) {
+  std::vector<Lengths> by_task(plan.tasks.size());
+  std::vector<bool> seen(plan.samples.size(), false);
+  for (const model::MicroBatch& micro_batch : plan.micro_batches) {
+    for (const model::Piece& piece : plan.pieces_of(micro_batch)) {
+      if (seen[piece.sample.value]) continue;
+      seen[piece.sample.value] = true;
+      by_task[micro_batch.task.value].push_back(plan.samples[piece.sample.value].tokens);
+    }
+  }
+  return by_task;
+}
+
+std::vector<std::uint32_t> members_of(const StepPlan& plan, std::size_t task) {
+  std::vector<std::uint32_t> members;
+  for (const model::HdpRank rank : plan.members_of(plan.tasks[task])) members.push_back(rank.value);
+  return members;
+}
+
+/// Of the shape of exp(normal): the product of uniform factors, most of them small.
+rc::Gen<std::uint32_t> lognormal(std::uint32_t most) {
+  return rc::gen::map(rc::gen::container<Lengths>(6, rc::gen::inRange<std::uint32_t>(40, 330)),
+                      [most](const Lengths& factors) {
+                        double length = 20;
+                        for (const std::uint32_t factor : factors) length *= factor / 100.0;
+                        return std::clamp(static_cast<std::uint32_t>(length), 1U, most);
+                      });
+}
+
+/// LPT's worst case for m ranks (Graham, 1969): twice each of 2m - 1, ..., m + 1, and m thrice.
+Lengths graham(std::uint32_t ranks, std::uint32_t scale, std::uint32_t most) {
+  Lengths lengths(3, ranks);
+  for (std::uint32_t length = ranks + 1; length < 2 * ranks; ++length) {
+    lengths.insert(lengths.end(), 2, length);
+  }
+  for (std::uint32_t& length : lengths) length = std::min(length * scale, most);
+  return lengths;
+}
+
+/// Lengths as they come and as they are hard, none above `most`.
+rc::Gen<Lengths> hard_lengths(std::uint32_t ranks, std::uint32_t most) {
+  const auto any = rc::gen::inRange<std::uint32_t>(1, most + 1);
+  const auto dust = rc::gen::inRange<std::uint32_t>(1, std::min(most, 50U) + 1);
+  const auto two_point = rc::gen::mapcat(rc::gen::pair(any, any), [](const auto& points) {
+    return rc::gen::container<Lengths>(rc::gen::element(points.first, points.second));
+  });
+  const auto equal = rc::gen::mapcat(
+      any, [](std::uint32_t length) { return rc::gen::container<Lengths>(rc::gen::just(length)); });
+  const auto giant = rc::gen::map(rc::gen::container<Lengths>(dust), [most](Lengths lengths) {
+    lengths.push_back(most);
+    return lengths;
+  });
+  const auto power = rc::gen::map(rc::gen::pair(rc::gen::inRange(0, 16), rc::gen::inRange(-1, 2)),
+                                  [most](const std::pair<int, int>& draw) {
+                                    const int length = (1 << draw.first) + draw.second;
+                                    return std::clamp(static_cast<std::uint32_t>(length), 1U, most);
+                                  });
+  const auto adversarial =
+      rc::gen::map(rc::gen::inRange<std::uint32_t>(1, 100),
+                   [ranks, most](std::uint32_t scale) { return graham(ranks, scale, most); });
+  return rc::gen::oneOf(rc::gen::container<Lengths>(lognormal(most)), two_point, equal, giant,
+                        rc::gen::container<Lengths>(power), adversarial,
+                        rc::gen::container<Lengths>(any));
+}
+
+void shuffle(std::vector<model::PlanSample>& samples, std::uint64_t seed) {
+  Random random(seed);
+  for (std::size_t i = samples.size(); i > 1; --i) {
+    std::swap(samples[i - 1], samples[random.below(i)]);
+  }
+}
+
+RC_GTEST_PROP(Baselines, AreSoundForAnyLengths, ()) {
+  const std::string_view strategy =
+      *rc::gen::elementOf(std::vector(std::begin(kBaselines), std::end(kBaselines)));
+  const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 18);
+  const auto capacity = *rc::gen::inRange<std::uint32_t>(1, 3000);
+  const std::uint32_t most = std::bit_floor(ranks) * capacity;  // Fits with all of them.
+  auto samples = samples_of(*hard_lengths(ranks, most));
+  const StrategyInputs inputs = inputs_for(ranks, capacity, most);
+  const StepPlan plan = plan_with(strategy, inputs, samples).value();
+  const bool equal_counts = strategy == "static_cp" || strategy == "verl_kk";
+  const Status checked =
+      check_plan(plan, {.capacity = model::Capacity{.tokens = capacity, .layers = 32},
+                        .equal_micro_batch_counts = equal_counts});
+  RC_ASSERT(checked.to_string() == Status::ok().to_string());
+  RC_ASSERT(plan.samples == samples);
+  RC_ASSERT(plan.strategy == strategy);
+  RC_ASSERT(plan.digest == model::plan_digest(plan));
+  RC_ASSERT(replay_ns(plan) == plan.makespan_ns);
+  RC_ASSERT(step_time(plan, inputs.costs, {.links = false}).value().step_ns == plan.makespan_ns);
+  shuffle(samples, *rc::gen::arbitrary<std::uint64_t>());
+  RC_ASSERT(plan_with(strategy, inputs, samples).value() == plan);
+}
+
+TEST(Baselines, NameTheSampleThatFitsNowhere) {
+  for (const std::string_view strategy : kBaselines) {
+    StrategyInputs inputs = inputs_for(4, 1000, 4000);
+    inputs.offload = false;
+    const auto refused = plan_with(strategy, inputs, samples_of(Lengths{100, 4001, 7}));
+    ASSERT_TRUE(refused.is(ErrorKind::kInvalid)) << strategy;
+    EXPECT_THAT(std::string(refused.status().message()),
+                HasSubstr("sample 0:0:1:0 of 4001 tokens does not fit"))
+        << strategy;
+    EXPECT_TRUE(plan_with(strategy, inputs, samples_of(Lengths{100, 4000, 7})).is_ok()) << strategy;
+    EXPECT_TRUE(plan_with(strategy, inputs, samples_of(Lengths{5, 0})).is(ErrorKind::kInvalid));
+    auto twice = samples_of(Lengths{5, 6});
+    twice[1].id = twice[0].id;
+    EXPECT_EQ(plan_with(strategy, inputs, twice).status().message(),
+              "sample 0:0:0:0 is given twice");
+    inputs.capacity_tokens = 0;
+    EXPECT_TRUE(plan_with(strategy, inputs, {}).is(ErrorKind::kInvalid)) << strategy;
+  }
+}
+
+TEST(Baselines, NothingToDoIsAPlanToo) {
+  for (const std::string_view strategy : kBaselines) {
+    const StepPlan plan = plan_with(strategy, inputs_for(3, 100), {}).value();
+    EXPECT_TRUE(check_plan(plan).is_ok()) << strategy;
+    EXPECT_EQ(plan.makespan_ns, 0U) << strategy;
+  }
+}
+
+TEST(FixedGroups, AreTheSmallestThatHoldTheContext) {
+  const auto sizes = [](std::uint32_t ranks, std::uint32_t context) {
+    const auto groups = fixed_groups(inputs_for(ranks, 100, context));
+    return std::pair(groups.size(), groups.back().size());
+  };
+  EXPECT_EQ(sizes(12, 500), std::pair(std::size_t{2}, std::size_t{6})) << "5 do not divide 12";
+  EXPECT_EQ(sizes(12, 401), std::pair(std::size_t{2}, std::size_t{6}));
+  EXPECT_EQ(sizes(12, 400), std::pair(std::size_t{3}, std::size_t{4}));
+  EXPECT_EQ(sizes(12, 5000), std::pair(std::size_t{1}, std::size_t{12}));
+  StrategyInputs inputs = inputs_for(1, 100);
+  inputs.topology = model::Topology::parse("cp=2 pp=2 dp=3").value();
+  EXPECT_THAT(fixed_groups(inputs)[1], ElementsAre(model::HdpRank(1), model::HdpRank(4)));
+}
+
+TEST(StaticCp, PacksInOrderAndDealsByTurns) {
+  const StepPlan plan =
+      plan_static_cp(inputs_for(4, 100, 200), samples_of(Lengths{150, 60, 50, 140, 1})).value();
+  // First-fit into 200 tokens; the third micro-batch goes to the first group again.
+  EXPECT_THAT(lengths_by_task(plan),
+              testing::UnorderedElementsAre(testing::UnorderedElementsAre(150, 50),
+                                            testing::UnorderedElementsAre(60, 140), ElementsAre(1),
+                                            ElementsAre()));
+  EXPECT_EQ(plan.ranks[0].size(), 2U);
+  EXPECT_EQ(plan.ranks[3].size(), 2U) << "the second is a filler";
+}
+
+TEST(StaticCp, SpreadsWhatIsLeftOverEvenly) {
+  // 300 samples of 257 tokens over 256 ranks: each rank holds 1 or 2 tokens of each.
+  const StepPlan plan =
+      plan_static_cp(inputs_for(256, 302, 256 * 302), samples_of(Lengths(300, 257))).value();
+  EXPECT_EQ(plan.tasks.size(), 1U);
+  EXPECT_TRUE(check_plan(plan, {.capacity = model::Capacity{.tokens = 302}}).is_ok());
+}
+
+/// Per layer: a token's activations take 100 bytes, and a sample of 1,000 or more tokens computes
+/// forward for `forward_ns` for each token.
+StrategyInputs inputs_with_copies(std::uint64_t forward_ns) {
+  StrategyInputs inputs = inputs_for(64, 1000);
+  const auto curve = [](std::uint64_t ns) {
+    return CostCurve::create({{1000, ns * 1'000'000}}, CostCurve::Growth::kLinear).value();
+  };
+  inputs.costs.attention = inputs.costs.attention_forward = CostCurve();
+  inputs.costs.linear_forward = curve(forward_ns);
+  inputs.costs.linear = curve(3 * forward_ns);
+  inputs.costs.activation_bytes_per_token = 100;
+  inputs.costs.copy_bytes_per_s = 1'000'000'000;
+  inputs.costs.layers = 32;
+  return inputs;
+}
+
+NaiveItem item_of(const StrategyInputs& inputs, std::uint32_t tokens) {
+  const HdpCosts costs = HdpCosts::create(inputs.costs, {.ranks = inputs.topology.hdp_size(),
+                                                         .capacity_tokens = inputs.capacity_tokens,
+                                                         .offload = inputs.offload})
+                             .value();
+  return naive_items(costs, inputs.costs, samples_of(Lengths{tokens})).value()[0];
+}
+
+TEST(NaiveHdp, TakesTheFewestRanksThatHideTheirCopies) {
+  EXPECT_EQ(item_of(inputs_with_copies(100), 32'000).degree, 2U) << "all but 2 of 32 layers";
+  EXPECT_EQ(item_of(inputs_with_copies(100), 32'001).degree, 3U);
+  EXPECT_EQ(item_of(inputs_with_copies(100), 32'000).offload, model::kOffloadAll);
+  // Half of it: (2 + 15) x 32,000 / (32 x 1,000) is 17, and one more to hold whole tokens.
+  EXPECT_EQ(item_of(inputs_with_copies(50), 32'000).degree, 18U);
+  EXPECT_EQ(item_of(inputs_with_copies(50), 32'000).offload.value, model::kOffloadAll.value / 2);
+}
+
+TEST(NaiveHdp, DoesNotCopyWhereThatSavesNoRank) {
+  // 32 x 1,000 / (30 x 32,000) is 1/30 of the activations; 3 % are less, 4 % more.
+  EXPECT_EQ(item_of(inputs_with_copies(3), 32'000).degree, 32U);
+  EXPECT_EQ(item_of(inputs_with_copies(3), 32'000).offload.value, 0U);
+  EXPECT_EQ(item_of(inputs_with_copies(4), 32'000).degree, 31U);
+  StrategyInputs inputs = inputs_with_copies(100);
+  inputs.offload = false;
+  EXPECT_EQ(item_of(inputs, 32'000).degree, 32U);
+}
+
+TEST(NaiveHdp, DealsByNumbersOfRanks) {
+  StrategyInputs inputs = inputs_for(4, 100);
+  inputs.offload = false;
+  const StepPlan plan =
+      plan_naive_hdp(inputs, samples_of(Lengths{30, 300, 60, 40, 150, 50})).value();
+  // The long ones first: ranks 0 to 2, then 3 and 0; then bins 60 + 40 and 50 + 30.
+  std::map<Lengths, std::vector<std::uint32_t>> members;
+  const auto lengths = lengths_by_task(plan);
+  for (std::size_t task = 0; task < lengths.size(); ++task) {
+    members[lengths[task]] = members_of(plan, task);
+  }
+  EXPECT_THAT(members[{300}], ElementsAre(0, 1, 2));
+  EXPECT_THAT(members[{150}], ElementsAre(3, 0));
+  EXPECT_THAT((members[{60, 40}]), ElementsAre(1));
+  EXPECT_THAT((members[{50, 30}]), ElementsAre(2));
+}
+
+std::vector<std::uint32_t> degrees_of(const StepPlan& plan) {
+  std::vector<std::uint32_t> degrees;
+  for (const model::Task& task : plan.tasks) degrees.push_back(task.members.size());
+  return degrees;
+}
+
+TEST(Megatron, TakesPowersOfTwoAndPacksNothing) {
+  const StepPlan plan =
+      plan_megatron(inputs_for(4, 100), samples_of(Lengths{100, 301, 100, 100, 100})).value();
+  EXPECT_THAT(degrees_of(plan), ElementsAre(4, 1, 1, 1, 1));
+  EXPECT_THAT(plan_megatron(inputs_for(8, 100), samples_of(Lengths(5, 1)))->tasks.size(), 5U);
+}
+
+TEST(Megatron, DoublesGroupsUntilNoRankIsIdle) {
+  EXPECT_THAT(degrees_of(plan_megatron(inputs_for(8, 100), samples_of(Lengths{50})).value()),
+              ElementsAre(8));
+  // Two pairs: the first one is doubled, then the second one.
+  EXPECT_THAT(degrees_of(plan_megatron(inputs_for(8, 100), samples_of(Lengths{200, 180})).value()),
+              ElementsAre(4, 4));
+  EXPECT_THAT(degrees_of(plan_megatron(inputs_for(6, 100), samples_of(Lengths{400})).value()),
+              ElementsAre(6));
+}
+
+TEST(Megatron, TakesBackWhatMakesRanksUneven) {
+  // By squares 100, 81, 4 on two ranks: the third joins the 81 rather than open a round of its own.
+  const StepPlan plan = plan_megatron(inputs_for(2, 100), samples_of(Lengths{100, 90, 20})).value();
+  EXPECT_THAT(members_of(plan, 2), ElementsAre(1));
+  // 100 and 70, then another 70: it is taken back, and both ranks get it in the next round.
+  const StepPlan taken =
+      plan_megatron(inputs_for(2, 100), samples_of(Lengths{100, 99, 70})).value();
+  EXPECT_THAT(degrees_of(taken), ElementsAre(1, 1, 2));
+}
+
+TEST(VerlKk, GivesEachGroupAsManySamples) {
+  const StepPlan plan =
+      plan_verl_kk(inputs_for(2, 100), samples_of(Lengths{100, 10, 10, 10, 10, 10})).value();
+  std::vector<std::size_t> counts(2, 0);
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    for (const auto& micro_batch : plan.micro_batches_of(model::HdpRank(rank))) {
+      counts[rank] += plan.pieces_of(micro_batch).size();
+    }
+  }
+  EXPECT_THAT(counts, ElementsAre(3, 3)) << "differencing alone would give one and five";
+}
+
+TEST(VerlKk, NeverExceedsTheCapacity) {
+  // Seven samples of 2 in 8: two micro-batches of 4 and 3 by number, but by cost 7 x 2 is one too
+  // many for one of 8.
+  const StepPlan plan = plan_verl_kk(inputs_for(1, 8), samples_of(Lengths(7, 3))).value();
+  EXPECT_TRUE(check_plan(plan, {.capacity = model::Capacity{.tokens = 8}}).is_ok());
+  EXPECT_EQ(plan.tasks.size(), 4U) << "21 tokens would fit into 3, but for their sizes";
+}
+
+TEST(VerlKk, PutsLightMicroBatchesAtBothEnds) {
+  const StepPlan plan =
+      plan_verl_kk(inputs_for(1, 100), samples_of(Lengths{100, 90, 80, 70, 95})).value();
+  EXPECT_THAT(lengths_by_task(plan),
+              ElementsAre(Lengths{70}, Lengths{90}, Lengths{100}, Lengths{95}, Lengths{80}));
+}
+
+}  // namespace
+}  // namespace batchloom::planning
