@@ -28,6 +28,7 @@
 #include "batchloom/planning/ring_traffic.h"
 #include "batchloom/simulator/length_distributions.h"
 #include "bench/measure.h"
+#include "bench/planner_static.h"
 
 namespace batchloom {
 namespace {
@@ -274,6 +275,11 @@ int run(const Effort& effort) {
     figures[fmt::format("{}_proof_ms", name)] = worst.proof_ms;
     figures[fmt::format("{}_apart", name)] = worst.apart;
   }
+  const StaticOverOurs ratio = measure_static_over_ours(effort.seeds);
+  rows.insert(rows.end(), ratio.rows.begin(), ratio.rows.end());
+  figures["static_over_ours_github_2m"] = ratio.of_sums;
+  figures["static_over_ours_github_2m_min"] = ratio.least;
+  figures["static_over_ours_github_2m_max"] = ratio.most;
   figures["peak_mib"] = peak_mib();
   fmt::print(stderr, "{} small steps against the best there is\n", effort.small_steps);
   const AgainstBest brute = measure_against_best(effort.small_steps);
