@@ -12,6 +12,7 @@
 #include "batchloom/planning/exhaustive.h"
 #include "batchloom/planning/hdp_testing.h"
 #include "batchloom/planning/ring_traffic.h"
+#include "batchloom/planning/step_time.h"
 
 namespace batchloom::planning {
 namespace {
@@ -165,6 +166,11 @@ TEST(HdpPlan, RingsCountInMakespanAndBound) {
   expect_sound(with);
   EXPECT_GT(with.lower_bound_ns, without.lower_bound_ns);
   EXPECT_LE(with.makespan_ns, with.lower_bound_ns / 100 * 103);
+  // By the rules that all strategies are compared with, it takes as long as it says.
+  const CostModel model = builtin_cost_model("h200-llama7b").value();
+  const auto step_ns = static_cast<double>(step_time(with, model).value().step_ns);
+  EXPECT_NEAR(step_ns / static_cast<double>(with.makespan_ns), 1, 0.0001);
+  EXPECT_GT(step_time(without, model).value().step_ns, with.makespan_ns);
   const auto refused = HdpPlanner::create(builtin_cost_model("h200-llama7b").value(),
                                           model::Topology::parse("dp=8").value(), {.ring = true});
   EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
