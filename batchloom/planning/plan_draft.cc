@@ -87,8 +87,8 @@ class PlanMaker {
     }
   }
 
-  /// Members that the tokens left over of a sample make a chunk longer, in a cycle of `degree`: from
-  /// `first` on, `fronts` of them the front one, `backs` the back one as well.
+  /// Members, in a cycle of `degree`, that get a token that a sample's chunks leave over: from
+  /// `first` on, `fronts` of them in the front chunk, and `backs` in the back one as well.
   struct LongerChunks {
     std::uint32_t degree;
     std::uint32_t first;
