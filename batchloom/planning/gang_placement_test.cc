@@ -128,15 +128,22 @@ std::uint32_t gangs_apart(const World& world, const GangPlacement& placement) {
 }
 
 TEST(GangPlacement, IslandsFirst) {
-  // Gangs of five leave three ranks of each island, which those of three need next; without
-  // islands, the next gang of five takes them.
+  // Gangs of five leave three ranks of each island, together enough for six gangs of four; but one
+  // after the other, gangs of five and of four fit into an island each.
   std::vector<std::uint32_t> tokens(8, 40'000);
-  tokens.insert(tokens.end(), 8, 24'000);
+  tokens.insert(tokens.end(), 8, 30'000);
   const World world = world_of(64, tokens, 8);
-  const std::uint64_t target = world.costs.gang_ns(world.costs.attention_ns(40'000), 40'000, 5);
-  const auto placement = world.place({.target_ns = target, .islands_first = true});
+  const auto time_ns = [&](std::uint32_t count, std::uint32_t degree) {
+    return world.costs.gang_ns(world.costs.attention_ns(count), count, degree);
+  };
+  const std::uint64_t both = time_ns(40'000, 5) + time_ns(30'000, 4);
+  const auto placement = world.place({.target_ns = both, .islands_first = true});
   ASSERT_TRUE(placement.has_value());
   EXPECT_EQ(gangs_apart(world, *placement), 0U);
+  const auto any = world.place({.target_ns = both, .islands_first = false});
+  ASSERT_TRUE(any.has_value());
+  EXPECT_GE(gangs_apart(world, *any), 6U);
+  const std::uint64_t target = time_ns(40'000, 5);
   tokens.assign(16, 40'000);
   const World too_many = world_of(80, tokens, 8);
   const auto apart = too_many.place({.target_ns = target, .islands_first = true});
