@@ -19,7 +19,6 @@ namespace batchloom::planning {
 namespace {
 
 using model::StepPlan;
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -173,6 +172,8 @@ TEST(FixedGroups, AreTheSmallestThatHoldTheContext) {
   StrategyInputs inputs = inputs_for(1, 100);
   inputs.topology = model::Topology::parse("cp=2 pp=2 dp=3").value();
   EXPECT_THAT(fixed_groups(inputs)[1], ElementsAre(model::HdpRank(1), model::HdpRank(4)));
+  inputs.topology = model::Topology::parse("dp=3 pp=2 cp=2").value();
+  EXPECT_THAT(fixed_groups(inputs)[1], ElementsAre(model::HdpRank(2), model::HdpRank(3)));
 }
 
 TEST(StaticCp, PacksInOrderAndDealsByTurns) {
@@ -276,6 +277,28 @@ TEST(Megatron, DoublesGroupsUntilNoRankIsIdle) {
               ElementsAre(4, 4));
   EXPECT_THAT(degrees_of(plan_megatron(inputs_for(6, 100), samples_of(Lengths{400})).value()),
               ElementsAre(6));
+}
+
+TEST(Megatron, EndsARoundWhereRanksAreEven) {
+  const StepPlan plan =
+      plan_megatron(inputs_for(4, 100),
+                    samples_of(Lengths{200, 100, 100, 100, 100, 100, 100, 100, 100}))
+          .value();
+  // Ranks 0 and 1 share the first, ranks 2 and 3 take two each: then all begin anew.
+  std::vector<std::uint32_t> counts;
+  for (const model::IndexRange& range : plan.ranks) counts.push_back(range.size());
+  EXPECT_THAT(counts, ElementsAre(2, 2, 3, 3));
+}
+
+TEST(Megatron, LooksBeyondASampleThatFindsNoPlace) {
+  // Rank 4 is too little for the second; the third, in a bucket of its own, takes it.
+  const StepPlan plan = plan_megatron(inputs_for(5, 100), samples_of(Lengths{400, 101, 1})).value();
+  std::map<std::uint32_t, std::uint32_t> degrees;
+  const auto lengths = lengths_by_task(plan);
+  for (std::size_t task = 0; task < lengths.size(); ++task) {
+    degrees[lengths[task].at(0)] = plan.tasks[task].members.size();
+  }
+  EXPECT_EQ(degrees, (std::map<std::uint32_t, std::uint32_t>{{400, 4}, {1, 1}, {101, 5}}));
 }
 
 TEST(Megatron, TakesBackWhatMakesRanksUneven) {

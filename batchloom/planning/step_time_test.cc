@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "batchloom/base/random.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp_testing.h"
 #include "batchloom/planning/plan_draft.h"
@@ -94,6 +95,14 @@ TEST(StepTime, OfARingCountsHopsThatTakeLongerThanItsSteps) {
   EXPECT_THAT(time.bytes_by_level, ElementsAre(2 * 30 * 10 * 2 * 3, 2 * 30 * 10 * 2 * 3));
 }
 
+TEST(StepTime, OfARingGoesAtThePaceOfItsSlowestEdge) {
+  // The way back from the last member to the first is inside a pair, and two edges are not.
+  const StepPlan plan = plan_of(pairs_of(4), {40}, {{{0, 2, 3, 1}, {0}}});
+  const StepTime time = step_time(plan, easy_costs()).value();
+  EXPECT_EQ(time.tasks[0].forward.ring_ns, 2U * 3 * (105 - 25));
+  EXPECT_EQ(time.bytes_by_level[0], time.bytes_by_level[1]);
+}
+
 TEST(StepTime, OfARingInsideAPairUsesItsLinks) {
   const StepPlan plan = plan_of(pairs_of(4), {20}, {{{2, 3}, {0}}});
   const StepTime time = step_time(plan, easy_costs(), {.backward_bytes_factor = 5}).value();
@@ -175,24 +184,52 @@ TEST(StepTime, RefusesPlansThatCannotBeWalked) {
   EXPECT_TRUE(step_time(plan, easy_costs()).is(ErrorKind::kInvalid));
 }
 
-RC_GTEST_PROP(StepTime, OfHybridPlansIsTheirMakespan, ()) {
+/// Links so fast that nothing waits for them.
+model::Topology fast_links(std::uint32_t ranks) {
+  return model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}},
+                                 {{"all", ranks, 1'000'000'000'000'000'000, 0}})
+      .value();
+}
+
+StepPlan hybrid_plan(const CostModel& costs, std::uint32_t ranks, const Lengths& lengths) {
+  return HdpPlanner::create(costs, fast_links(ranks), {}).value().plan(samples_of(lengths)).value();
+}
+
+CostModel costs_without_copies() {
   CostModel costs = builtin_cost_model("h200-llama7b").value();
   costs.copy_bytes_per_s = 0;
+  return costs;
+}
+
+RC_GTEST_PROP(StepTime, OfHybridPlansIsThatOfTheirTasks, ()) {
+  const CostModel costs = costs_without_copies();
   const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 40);
   const auto length = rc::gen::oneOf(rc::gen::inRange<std::uint32_t>(1, 9000),
                                      rc::gen::inRange<std::uint32_t>(1, ranks * 8192 + 1));
-  const auto topology = model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}},
-                                                {{"all", ranks, 1'000'000'000'000'000'000, 0}})
-                            .value();
-  const StepPlan plan = HdpPlanner::create(costs, topology, {})
-                            .value()
-                            .plan(samples_of(*rc::gen::container<Lengths>(length)))
-                            .value();
-  RC_ASSERT(step_time(plan, costs, {.links = false}).value().step_ns == plan.makespan_ns);
-  const StepTime fast = step_time(plan, costs).value();
-  RC_ASSERT(fast.step_ns == plan.makespan_ns);
-  for (const RankTime& rank : fast.ranks) {
-    RC_ASSERT(rank.busy.total_ns() + rank.idle_ns == fast.step_ns);
+  const StepPlan plan = hybrid_plan(costs, ranks, *rc::gen::container<Lengths>(length));
+  const StepTime time = step_time(plan, costs).value();
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskTime& task = time.tasks[i];
+    RC_ASSERT(task.forward.total_ns() + task.backward.total_ns() == plan.tasks[i].cost_ns);
+  }
+  RC_ASSERT(time.step_ns == replay_ns(plan));
+  RC_ASSERT(time.step_ns <= plan.makespan_ns);
+  RC_ASSERT(step_time(plan, costs, {.links = false}).value().step_ns == time.step_ns);
+  for (const RankTime& rank : time.ranks) {
+    RC_ASSERT(rank.busy.total_ns() + rank.idle_ns == time.step_ns);
+  }
+}
+
+TEST(StepTime, OfAHybridPlanIsItsMakespan) {
+  const CostModel costs = costs_without_copies();
+  Random random(5);
+  for (int step = 0; step < 10; ++step) {
+    Lengths lengths;
+    for (std::uint32_t i = 0; i < 400; ++i) {
+      lengths.push_back(static_cast<std::uint32_t>(1 + random.below(i % 20 == 0 ? 90'000 : 8000)));
+    }
+    const StepPlan plan = hybrid_plan(costs, 16, lengths);
+    EXPECT_EQ(step_time(plan, costs)->step_ns, plan.makespan_ns) << "step " << step;
   }
 }
 
