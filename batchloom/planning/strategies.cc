@@ -15,10 +15,10 @@ namespace {
 
 using StepSamples = std::vector<model::PlanSample>;
 
-template <GroupedBalance kBalance>
+template <GroupedBalance Balance>
 Result<model::StepPlan> grouped_with(const StrategyInputs& inputs, StepSamples samples) {
   return plan_grouped(inputs.costs, inputs.topology,
-                      {.balance = kBalance, .capacity_tokens = inputs.capacity_tokens},
+                      {.balance = Balance, .capacity_tokens = inputs.capacity_tokens},
                       std::move(samples));
 }
 
@@ -58,7 +58,7 @@ std::vector<std::string_view> strategy_names() {
 
 Result<model::StepPlan> plan_with(std::string_view strategy, const StrategyInputs& inputs,
                                   std::vector<model::PlanSample> samples) {
-  const auto found = std::ranges::find(kStrategies, strategy, &Strategy::name);
+  const auto* const found = std::ranges::find(kStrategies, strategy, &Strategy::name);
   if (found == std::end(kStrategies)) {
     return Status::invalid(fmt::format("no strategy is called {:?}; there are {}", strategy,
                                        fmt::join(strategy_names(), ", ")));
