@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/simulator/length_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "batchloom/base/bytes.h"
+#include "batchloom/simulator/csv_rows.h"
+#include "batchloom/simulator/input_file.h"
+
+namespace batchloom::simulator {
+namespace {
+
+constexpr std::size_t kQuotedMax = 40;  ///< Of a value that a message repeats.
+
+std::string_view without_spaces(std::string_view text) {
+  constexpr std::string_view kSpaces = " \t\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpaces), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpaces) + 1);
+}
+
+std::string quoted(std::string_view text) {
+  std::string shown;
+  for (const char c : text.substr(0, kQuotedMax)) {
+    const bool printable = c >= ' ' && c <= '~';
+    shown +=
+        printable ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  }
+  return fmt::format("'{}{}'", shown, text.size() > kQuotedMax ? "..." : "");
+}
+
+/// Of all digits, with a sign or not.
+bool is_number(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// What is wrong with a text that is no length.
+std::string_view fault_of(std::string_view text) {
+  if (!is_number(text)) return "is no number";
+  if (text.front() == '+') return "has a sign";
+  if (text.find_first_not_of('0') == std::string_view::npos) return "is no length";
+  return text.front() == '-' ? "is negative" : "is too large";
+}
+
+/// The error says what was found; the caller knows where.
+Result<std::uint32_t> parse_length(std::string_view text) {
+  constexpr std::string_view kExpected =
+      "a length is a whole number of tokens, from 1 to 4294967295";
+  text = without_spaces(text);
+  std::uint32_t length = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, length);
+  if (error == std::errc() && rest == end && length > 0) return length;
+  if (text.empty()) return Status::invalid(fmt::format("nothing stands here; {}", kExpected));
+  return Status::invalid(fmt::format("{} {}; {}", quoted(text), fault_of(text), kExpected));
+}
+
+/// Lengths as they are found.
+class LengthList {
+ public:
+  explicit LengthList(std::string path) : path_(std::move(path)) {}
+
+  Status add(std::string_view text, std::uint64_t line) {
+    const Result<std::uint32_t> length = parse_length(text);
+    if (!length.is_ok())
+      return length.status().with_context(fmt::format("{}: line {}", path_, line));
+    return add(*length);
+  }
+  Status add(std::uint32_t length) {
+    if (lengths_.size() == kFileLengthsMax) {
+      return Status::invalid(
+          fmt::format("{}: more than the {} lengths that can be read", path_, kFileLengthsMax));
+    }
+    lengths_.push_back(length);
+    return Status::ok();
+  }
+  Result<std::vector<std::uint32_t>> finish(std::string_view expected) && {
+    if (!lengths_.empty()) return std::move(lengths_);
+    return Status::invalid(fmt::format("{}: no lengths in it; expected {}", path_, expected));
+  }
+
+ private:
+  std::string path_;
+  std::vector<std::uint32_t> lengths_;
+};
+
+Result<std::vector<std::uint32_t>> read_text(InputFile file) {
+  LengthList lengths(file.path());
+  ByteReader bytes(std::move(file));
+  while (true) {
+    const std::uint64_t line = bytes.line();
+    BL_ASSIGN_OR_RETURN(const auto text, next_line(bytes, kRowMaxBytes));
+    if (!text) return std::move(lengths).finish("a whole number of tokens on each line");
+    if (without_spaces(*text).empty()) continue;
+    BL_RETURN_IF_ERROR(lengths.add(*text, line));
+  }
+}
+
+using Row = std::vector<std::string>;
+
+/// A column of a CSV file.
+class ColumnReader {
+ public:
+  ColumnReader(InputFile file, const std::string& column)
+      : column_(column), lengths_(file.path()), bytes_(std::move(file)) {}
+
+  Result<std::vector<std::uint32_t>> read() {
+    while (true) {
+      const std::uint64_t line = bytes_.line();
+      BL_ASSIGN_OR_RETURN(const std::optional<Row> row, next_row(bytes_, kRowMaxBytes));
+      if (!row) return std::move(lengths_).finish("rows of comma-separated fields below a heading");
+      if (row->size() == 1 && without_spaces(row->front()).empty()) continue;
+      if (!place_) {
+        BL_ASSIGN_OR_RETURN(const bool heading, find_place(*row, line));
+        if (heading) continue;
+      }
+      if (*place_ >= row->size()) return missing_field(*row, line);
+      BL_RETURN_IF_ERROR(lengths_.add((*row)[*place_], line));
+    }
+  }
+
+ private:
+  /// Whether the first row is a heading.
+  Result<bool> find_place(const Row& row, std::uint64_t line) {
+    if (column_.empty() && row.size() > 1) {
+      return wrong(line, fmt::format("there are {} columns ({}); say which has the lengths",
+                                     row.size(), fmt::join(shown(row), ", ")));
+    }
+    std::size_t number = 1;
+    const auto parsed = std::from_chars(column_.data(), column_.data() + column_.size(), number);
+    if (column_.empty() ||
+        (parsed.ec == std::errc() && number > 0 && parsed.ptr == column_.data() + column_.size())) {
+      place_ = number - 1;
+      if (*place_ >= row.size()) return missing_field(row, line);
+      return !is_number(without_spaces(row[*place_]));
+    }
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      if (without_spaces(row[i]) == column_) place_ = i;
+    }
+    if (place_) return true;
+    return wrong(line, fmt::format("no column is called {}; there are {}", quoted(column_),
+                                   fmt::join(shown(row), ", ")));
+  }
+
+  static std::vector<std::string> shown(const Row& row) {
+    constexpr std::size_t kNamesMax = 20;
+    std::vector<std::string> names;
+    for (const std::string& name : row) {
+      if (names.size() == kNamesMax) {
+        names.push_back(fmt::format("and {} more", row.size() - kNamesMax));
+        break;
+      }
+      names.push_back(quoted(without_spaces(name)));
+    }
+    return names;
+  }
+
+  Status missing_field(const Row& row, std::uint64_t line) const {
+    return wrong(line,
+                 fmt::format("{} fields; the lengths are in column {}", row.size(), *place_ + 1));
+  }
+  Status wrong(std::uint64_t line, std::string_view why) const {
+    return Status::invalid(fmt::format("{}: line {}: {}", bytes_.path(), line, why));
+  }
+
+  const std::string& column_;
+  LengthList lengths_;
+  ByteReader bytes_;
+  std::optional<std::size_t> place_;
+};
+
+constexpr std::string_view kMegatronMagic("MMIDIDX\0\0", 9);
+constexpr std::size_t kMegatronHeadBytes = 9 + 8 + 1 + 8 + 8;
+
+/// The index of a Megatron data set.
+class MegatronIndex {
+ public:
+  explicit MegatronIndex(InputFile file) : file_(std::move(file)) {}
+
+  Result<std::vector<std::uint32_t>> read() {
+    BL_RETURN_IF_ERROR(read_head());
+    LengthList lengths(file_.path());
+    std::vector<std::byte> buffer(kBufferLengths * sizeof(std::uint32_t));
+    for (std::uint64_t done = 0; done < sequences_;) {
+      const std::uint64_t count = std::min<std::uint64_t>(kBufferLengths, sequences_ - done);
+      const std::span part = std::span(buffer).first(count * sizeof(std::uint32_t));
+      BL_ASSIGN_OR_RETURN(const std::size_t got, file_.read(part));
+      if (got < part.size())
+        return wrong(offset_of(done) + got, "the file ends within the lengths");
+      for (std::uint64_t i = 0; i < count; ++i) {
+        const auto length =
+            static_cast<std::int32_t>(load_le<std::uint32_t>(&part[i * sizeof(std::uint32_t)]));
+        if (length <= 0) return no_length(done + i, length);
+        BL_RETURN_IF_ERROR(lengths.add(static_cast<std::uint32_t>(length)));
+      }
+      done += count;
+    }
+    return std::move(lengths).finish("at least one sequence");
+  }
+
+ private:
+  static constexpr std::uint64_t kBufferLengths = 16 << 10;
+  static constexpr std::size_t kTokenTypes = 8;
+
+  Status read_head() {
+    std::array<std::byte, kMegatronHeadBytes> head{};
+    BL_ASSIGN_OR_RETURN(const std::size_t got, file_.read(head));
+    if (got == 0) return wrong(0, "the file is empty; expected the index of a Megatron data set");
+    if (!as_text(head).starts_with(
+            kMegatronMagic.substr(0, std::min(got, kMegatronMagic.size())))) {
+      return wrong(0, "not the index of a Megatron data set: it would begin with MMIDIDX");
+    }
+    if (got < head.size()) {
+      return wrong(got, fmt::format("the file ends within its head of {} bytes", head.size()));
+    }
+    const auto version = load_le<std::uint64_t>(&head[9]);
+    if (version != 1) return wrong(9, fmt::format("version {}; expected 1", version));
+    const auto type = std::to_integer<unsigned>(head[17]);
+    if (type < 1 || type > kTokenTypes) {
+      return wrong(17,
+                   fmt::format("{} as the type of a token; expected 1 to {}", type, kTokenTypes));
+    }
+    sequences_ = load_le<std::uint64_t>(&head[18]);
+    return check_size(load_le<std::uint64_t>(&head[26]));
+  }
+
+  /// Of what must follow the head. A pipe has no size: then the end is seen when it comes.
+  Status check_size(std::uint64_t documents) const {
+    BL_ASSIGN_OR_RETURN(const std::uint64_t size, file_.size_bytes());
+    __extension__ using Wide = unsigned __int128;
+    const Wide needed = Wide{sequences_} * 12 + Wide{documents} * 8 + kMegatronHeadBytes;
+    if (size == 0 || needed <= size) return Status::ok();
+    return wrong(size, fmt::format("the file ends too early: {} sequences and {} documents, which "
+                                   "it states at offset 18, take more bytes",
+                                   sequences_, documents));
+  }
+
+  static std::uint64_t offset_of(std::uint64_t sequence) {
+    return kMegatronHeadBytes + sequence * sizeof(std::uint32_t);
+  }
+  Status no_length(std::uint64_t sequence, std::int32_t length) const {
+    return wrong(offset_of(sequence),
+                 fmt::format("sequence {} has {} tokens; expected 1 or more", sequence, length));
+  }
+  Status wrong(std::uint64_t offset, std::string_view why) const {
+    return Status::invalid(fmt::format("{}: offset {}: {}", file_.path(), offset, why));
+  }
+
+  InputFile file_;
+  std::uint64_t sequences_ = 0;
+};
+
+Status not_yet(const std::string& path, std::string_view kind) {
+  return Status::invalid(fmt::format(
+      "{}: {} files cannot be read yet; write the lengths as text, a whole number on each line, or "
+      "as a column of CSV",
+      path, kind));
+}
+
+}  // namespace
+
+Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
+  const std::string_view path = file.path;
+  for (const std::string_view ending : {".jsonl", ".json", ".jsonl.zst", ".jsonl.gz"}) {
+    if (path.ends_with(ending)) return not_yet(file.path, "JSON");
+  }
+  if (path.ends_with(".parquet")) return not_yet(file.path, "Parquet");
+  const bool is_csv = path.ends_with(".csv");
+  if (!is_csv && !file.column.empty()) {
+    return Status::invalid(fmt::format(
+        "{}: a column was asked for ('{}'), and only .csv files have columns", path, file.column));
+  }
+  BL_ASSIGN_OR_RETURN(InputFile input, InputFile::open(file.path));
+  if (path.ends_with(".idx")) return MegatronIndex(std::move(input)).read();
+  if (is_csv) return ColumnReader(std::move(input), file.column).read();
+  return read_text(std::move(input));
+}
+
+}  // namespace batchloom::simulator

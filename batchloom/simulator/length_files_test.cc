@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/simulator/length_files.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace batchloom::simulator {
+namespace {
+
+using Lengths = std::vector<std::uint32_t>;
+
+std::string path_of(const std::string& name) {
+  return testing::TempDir() + "/length_files_" + name;
+}
+
+/// Writes the file and reads its lengths.
+Result<Lengths> lengths_in(const std::string& name, const std::string& content,
+                           const std::string& column = {}) {
+  std::ofstream(path_of(name), std::ios::binary) << content;
+  return read_lengths({.path = path_of(name), .column = column});
+}
+
+void expect_refused(const std::string& name, const std::string& content, const std::string& column,
+                    const std::string& why) {
+  const Result<Lengths> lengths = lengths_in(name, content, column);
+  ASSERT_TRUE(lengths.is(ErrorKind::kInvalid)) << why;
+  EXPECT_TRUE(lengths.status().message().find(path_of(name)) != std::string::npos);
+  EXPECT_TRUE(lengths.status().message().find(why) != std::string::npos)
+      << lengths.status().message() << "\nshould say\n"
+      << why;
+}
+
+TEST(LengthFiles, TextHasANumberOnEachLine) {
+  EXPECT_EQ(lengths_in("a.txt", "1\n 4096\t\r\n\n4294967295").value(),
+            (Lengths{1, 4096, 4294967295}));
+  EXPECT_EQ(lengths_in("lengths", "007\n").value(), (Lengths{7}));
+}
+
+TEST(LengthFiles, TextThatIsNoneIsNamedByLine) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "no lengths in it; expected a whole number of tokens on each line"},
+      {"\n\n", "no lengths in it"},
+      {"5\n0\n", "line 2: '0' is no length; a length is a whole number of tokens"},
+      {"5\n\n-7\n", "line 3: '-7' is negative"},
+      {"+5", "line 1: '+5' has a sign"},
+      {"-0", "line 1: '-0' is negative"},
+      {"4294967296", "line 1: '4294967296' is too large"},
+      {"5\n12.5", "line 2: '12.5' is no number"},
+      {"1 2", "line 1: '1 2' is no number"},
+      {std::string("PK\x03\x04"), "line 1: 'PK\\x03\\x04' is no number"},
+      {std::string(100, 'x'), "'" + std::string(40, 'x') + "...' is no number"},
+      {"5\n" + std::string(kRowMaxBytes + 1, '1'), "line 2: longer than 1048576 bytes"},
+  };
+  for (const auto& [content, why] : cases) expect_refused("a.txt", content, "", why);
+  expect_refused("a.txt", "5\n", "tokens", "only .csv files have columns");
+  expect_refused("a.jsonl", "{}", "", "JSON files cannot be read yet; write the lengths as text");
+  expect_refused("a.parquet", "PAR1", "", "Parquet files cannot be read yet");
+}
+
+TEST(LengthFiles, ColumnsHaveNamesOrNumbers) {
+  const std::string csv =
+      "name,\"tokens, all\",n\r\n"
+      "\"a \"\"b\"\"\",17, 1\r\n"
+      "\"two\nlines, and a comma\",\"18\",2\r\n"
+      "\n"
+      "it\"s,19,3";
+  EXPECT_EQ(lengths_in("a.csv", csv, "tokens, all").value(), (Lengths{17, 18, 19}));
+  EXPECT_EQ(lengths_in("a.csv", csv, "2").value(), (Lengths{17, 18, 19}));
+  EXPECT_EQ(lengths_in("a.csv", csv, "n").value(), (Lengths{1, 2, 3}));
+  EXPECT_EQ(lengths_in("a.csv", "tokens\n5\n6\n").value(), (Lengths{5, 6}));
+  EXPECT_EQ(lengths_in("a.csv", "5,1\n6,1\n", "1").value(), (Lengths{5, 6})) << "no heading";
+  EXPECT_EQ(lengths_in("a.csv", "5\n6").value(), (Lengths{5, 6}));
+}
+
+TEST(LengthFiles, CsvThatHasNoneIsNamedByLine) {
+  struct Case {
+    std::string content, column, why;
+  };
+  const std::string two_lines = "a,b\n\"x\ny\",";
+  const Case cases[] = {
+      {"", "", "no lengths in it; expected rows of comma-separated fields"},
+      {"a,b\n", "b", "no lengths in it"},
+      {"a,b\n1,2\n", "", "line 1: there are 2 columns ('a', 'b'); say which has the lengths"},
+      {"a,b\n1,2\n", "c", "line 1: no column is called 'c'; there are 'a', 'b'"},
+      {"a,b\n1,2\n", "0", "no column is called '0'"},
+      {"a,b\n1,2\n", "3", "line 1: 2 fields; the lengths are in column 3"},
+      {"a,b\n1,2\n1\n", "b", "line 3: 1 fields; the lengths are in column 2"},
+      {"a,b\n1,-2\n", "b", "line 2: '-2' is negative"},
+      {"a,b\n1,\n", "b", "line 2: nothing stands here; a length is"},
+      {two_lines + "0\n", "b", "line 2: '0' is no length"},
+      {two_lines + "1\nz,q", "b", "line 4: 'q' is no number"},
+      {"a,b\n\"1\"2,3\n", "b", "line 2: a comma or the end of the line must follow"},
+      {"a,b\n1,\"3\n4,5\n", "b",
+       "line 2: a field in quotes, of the row that begins here, has no end"},
+      {"a,b\n1,\"" + std::string(kRowMaxBytes, 'x') + "\"", "b", "line 2: longer than 1048576"},
+  };
+  for (const auto& [content, column, why] : cases) expect_refused("a.csv", content, column, why);
+}
+
+template <class T>
+std::string little_endian(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+std::string index_of(const std::vector<std::int32_t>& tokens, std::uint64_t version = 1,
+                     std::uint8_t type = 8) {
+  std::string index("MMIDIDX\0\0", 9);
+  index += little_endian(version) + little_endian(type);
+  index += little_endian<std::uint64_t>(tokens.size()) + little_endian<std::uint64_t>(1);
+  for (const std::int32_t n : tokens) index += little_endian(n);
+  for (const std::int32_t n : tokens) index += little_endian<std::int64_t>(n);
+  return index + little_endian<std::int64_t>(0);
+}
+
+TEST(LengthFiles, MegatronsIndexHasTheTokensOfItsSequences) {
+  EXPECT_EQ(lengths_in("a.idx", index_of({17, 1, 2147483647})).value(),
+            (Lengths{17, 1, 2147483647}));
+  const std::vector<std::int32_t> many(40'000, 5);  // More than fit into the buffer.
+  EXPECT_EQ(lengths_in("a.idx", index_of(many)).value(), Lengths(40'000, 5));
+  EXPECT_EQ(lengths_in("a.idx", index_of({3}) + "m").value(), (Lengths{3})) << "with modes";
+}
+
+TEST(LengthFiles, AWrongIndexIsNamedByOffset) {
+  const std::string good = index_of({17, 18});
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "offset 0: the file is empty; expected the index of a Megatron data set"},
+      {"17\n18\n", "offset 0: not the index of a Megatron data set: it would begin with MMIDIDX"},
+      {good.substr(0, 20), "offset 20: the file ends within its head of 34 bytes"},
+      {good.substr(0, good.size() - 1),
+       "offset 65: the file ends too early: 2 sequences and 1 doc"},
+      {index_of({17}, 2), "offset 9: version 2; expected 1"},
+      {index_of({17}, 1, 9), "offset 17: 9 as the type of a token; expected 1 to 8"},
+      {index_of({17}, 1, 0), "offset 17: 0 as the type of a token"},
+      {index_of({}), "no lengths in it; expected at least one sequence"},
+      {index_of({17, 0}), "offset 38: sequence 1 has 0 tokens; expected 1 or more"},
+      {index_of({-4}), "offset 34: sequence 0 has -4 tokens"},
+  };
+  for (const auto& [content, why] : cases) expect_refused("a.idx", content, "", why);
+  std::string huge = good;
+  huge.replace(18, 8, std::string(8, '\xff'));
+  expect_refused("a.idx", huge, "", "the file ends too early: 18446744073709551615 sequences");
+}
+
+TEST(LengthFiles, WhatCannotBeOpenedIsNamed) {
+  const auto status_of = [](const std::string& path) {
+    return read_lengths({.path = path}).status();
+  };
+  const Status missing = status_of(path_of("nowhere.txt"));
+  EXPECT_EQ(missing.kind(), ErrorKind::kNotFound);
+  EXPECT_EQ(missing.message(), path_of("nowhere.txt") + ": there is no such file");
+  const Status folder = status_of(testing::TempDir());
+  EXPECT_EQ(folder.kind(), ErrorKind::kInvalid);
+  EXPECT_TRUE(folder.message().find("this name is a folder") != std::string::npos);
+  if (geteuid() == 0) return;  // Whom nothing is forbidden.
+  std::ofstream(path_of("locked.txt")) << "5\n";
+  chmod(path_of("locked.txt").c_str(), 0);
+  EXPECT_EQ(status_of(path_of("locked.txt")).kind(), ErrorKind::kInvalid);
+}
+
+/// Damage is found or leaves lengths; nothing else happens.
+RC_GTEST_PROP(LengthFiles, AnyBytesGiveLengthsOrAnError, (const std::string& bytes)) {
+  const std::string good = index_of({17, 18});
+  const std::size_t at = *rc::gen::inRange<std::size_t>(0, good.size());
+  for (const std::string name : {"p.txt", "p.csv", "p.idx"}) {
+    const Result<Lengths> lengths =
+        lengths_in(name, name == "p.idx" ? good.substr(0, at) + bytes + good.substr(at) : bytes);
+    if (!lengths.is_ok()) {
+      RC_ASSERT(lengths.is(ErrorKind::kInvalid));
+      continue;
+    }
+    RC_ASSERT(!lengths.value().empty());
+    for (const std::uint32_t length : lengths.value()) RC_ASSERT(length > 0);
+  }
+}
+
+}  // namespace
+}  // namespace batchloom::simulator
