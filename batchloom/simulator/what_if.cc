@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/simulator/what_if.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <utility>
+
+#include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/strategies.h"
+
+namespace batchloom::simulator {
+namespace {
+
+constexpr std::string_view kOurs = "hdp";
+
+std::vector<RankSpan> timeline_of(const model::StepPlan& plan, const planning::StepTime& time) {
+  std::vector<RankSpan> spans;
+  for (const planning::EventTime& event : time.events) {
+    const model::Task& task = plan.tasks[event.task.value];
+    const planning::TaskTime& parts = time.tasks[event.task.value];
+    const planning::TimeParts& phase =
+        event.phase == model::Phase::kForward ? parts.forward : parts.backward;
+    for (const model::HdpRank member : plan.members_of(task)) {
+      spans.push_back({.rank = member.value,
+                       .stage = event.stage,
+                       .phase = event.phase,
+                       .ring = task.members.size(),
+                       .begin_ns = event.begin_ns,
+                       .end_ns = event.end_ns,
+                       .compute_ns = phase.compute_ns});
+    }
+  }
+  std::ranges::stable_sort(spans, {}, [](const RankSpan& span) {
+    return std::tuple(span.rank, span.stage, span.begin_ns);
+  });
+  return spans;
+}
+
+/// One cluster's steps.
+class StepReplay {
+ public:
+  StepReplay(const Cluster& cluster, const WhatIfOptions& options)
+      : cluster_(cluster), options_(options) {}
+
+  Status replay(std::span<const std::uint32_t> lengths, StrategyOutcome& outcome) const {
+    BL_ASSIGN_OR_RETURN(const model::StepPlan plan, plan_of(outcome.strategy, lengths));
+    BL_ASSIGN_OR_RETURN(const planning::StepTime time,
+                        planning::step_time(plan, cluster_.costs, options_.times));
+    if (options_.timeline && outcome.steps.empty()) outcome.timeline = timeline_of(plan, time);
+    outcome.steps.push_back(planning::report_of(plan, cluster_.costs, time));
+    return Status::ok();
+  }
+
+  Result<std::uint64_t> bound_ns(std::span<const std::uint32_t> lengths) const {
+    BL_ASSIGN_OR_RETURN(const model::StepPlan plan, plan_of(kOurs, lengths));
+    return plan.lower_bound_ns;
+  }
+
+ private:
+  Result<model::StepPlan> plan_of(std::string_view strategy,
+                                  std::span<const std::uint32_t> lengths) const {
+    const bool longest = options_.groups == GroupRule::kLongest;
+    const planning::StrategyInputs inputs = {
+        .costs = cluster_.costs,
+        .topology = cluster_.topology,
+        .capacity_tokens = cluster_.capacity_tokens,
+        .min_share_tokens = cluster_.min_share_tokens,
+        .context_tokens = longest ? std::ranges::max(lengths) : options_.context_tokens,
+        .offload = cluster_.offload};
+    return planning::plan_with(strategy, inputs, planning::samples_of(lengths));
+  }
+
+  const Cluster& cluster_;
+  const WhatIfOptions& options_;
+};
+
+StrategyOutcome replay_all(const StepReplay& replay, const LengthsByStep& steps,
+                           const std::string& strategy) {
+  StrategyOutcome outcome{.strategy = strategy};
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const Status done = replay.replay(steps[step], outcome);
+    if (done.is_ok()) continue;
+    const Status failure = done.with_context(fmt::format("{}, step {}", strategy, step));
+    return {.strategy = strategy, .failure = failure};
+  }
+  return outcome;
+}
+
+Status check_names(const std::vector<std::string>& strategies) {
+  const auto known = planning::strategy_names();
+  for (const std::string& name : strategies) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    // The message is the planner's own, which lists what there is.
+    return planning::plan_with(name, {}, {}).status();
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::uint64_t StrategyOutcome::total_ns() const {
+  std::uint64_t total = 0;
+  for (const planning::PlanReport& step : steps) total += step.step_ns;
+  return total;
+}
+
+const StrategyOutcome* WhatIf::find(std::string_view strategy) const {
+  const auto found = std::ranges::find(strategies, strategy, &StrategyOutcome::strategy);
+  return found == strategies.end() ? nullptr : &*found;
+}
+
+std::uint64_t WhatIf::total_bound_ns() const {
+  std::uint64_t total = 0;
+  for (const std::uint64_t bound : bounds_ns) total += bound;
+  return total;
+}
+
+Result<WhatIf> what_if(const Cluster& cluster, const LengthsByStep& steps,
+                       const std::vector<std::string>& strategies, const WhatIfOptions& options) {
+  BL_RETURN_IF_ERROR(check_names(strategies));
+  const bool empty = std::ranges::any_of(steps, [](const auto& step) { return step.empty(); });
+  if (steps.empty() || empty) return Status::invalid("what-if: there is a step without samples");
+  const StepReplay replay(cluster, options);
+  WhatIf result;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    const Result<std::uint64_t> bound = replay.bound_ns(steps[step]);
+    if (!bound.is_ok()) return bound.status().with_context(fmt::format("step {}", step));
+    result.bounds_ns.push_back(*bound);
+  }
+  for (const std::string& strategy : strategies) {
+    result.strategies.push_back(replay_all(replay, steps, strategy));
+  }
+  return result;
+}
+
+std::vector<std::string> ladder_of(const model::Topology& topology) {
+  const bool stages = topology.extent(model::Axis::kPp) > 1;
+  return {"static_cp", "naive_hdp", stages ? "pp_balance" : "dp_balance", std::string(kOurs)};
+}
+
+Status check_ladder(const WhatIf& outcome, const model::Topology& topology) {
+  const StrategyOutcome* slower = nullptr;
+  for (const std::string& name : ladder_of(topology)) {
+    const StrategyOutcome* const faster = outcome.find(name);
+    if (faster == nullptr) {
+      return Status::invalid(
+          fmt::format("the order of strategies needs {}, which was not replayed", name));
+    }
+    if (faster->failure) return *faster->failure;
+    if (slower != nullptr && faster->total_ns() >= slower->total_ns()) {
+      return Status::internal(
+          fmt::format("{} takes {} ns for these steps, which is not less than the {} ns of {}",
+                      name, faster->total_ns(), slower->total_ns(), slower->strategy));
+    }
+    slower = faster;
+  }
+  return Status::ok();
+}
+
+}  // namespace batchloom::simulator
