@@ -235,6 +235,10 @@ class Parser {
   explicit Parser(std::string_view version) : line_(version) {
     add("", "produce", "write synthetic batches to a stream", define_produce);
     add("", "consume", "read a stream as one of its ranks does", define_consume);
+    add("", "whatif", "compare strategies of planning on a cluster; nothing is run", define_whatif);
+    add("", "calibrate", "make a cost model of timings", define_calibrate);
+    line_.group("plan", "plans of steps");
+    add("plan", "explain", "tell how good a plan is, and what bounds it", define_plan_explain);
     line_.group("store", "streams of batches in an object store");
     add("store", "init", "make a stream, or finish making it", define_init);
     add("store", "ls", "list what was committed, oldest first", define_ls);

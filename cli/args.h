@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "batchloom/simulator/store_sim.h"
 #include "batchloom/simulator/synthetic.h"
@@ -156,9 +157,51 @@ struct SimStore {
   bool json = false;
 };
 
-using Command = std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe,
-                             StoreGc, StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd,
-                             StoreReopen, Produce, Consume, SimBatches, SimStore>;
+/// Which lengths, as studies of planning take them.
+struct LengthsArgs {
+  std::string lengths;                  ///< A distribution's name, or a file.
+  std::string column;                   ///< Of a CSV file.
+  std::string cluster;                  ///< A file; empty: the built-in one.
+  std::optional<std::uint64_t> tokens;  ///< Of a step.
+  std::uint64_t seed = 1;
+};
+
+/// `batchloom whatif --lengths NAME|FILE ...`
+struct Whatif {
+  LengthsArgs lengths;
+  std::vector<std::uint32_t> contexts;
+  std::vector<std::string> strategies;  ///< Empty: those of simulator::ladder_of().
+  bool all = false;                     ///< Every strategy; those that cannot plan say so.
+  std::uint64_t steps = 4;
+  bool assumptions = false;  ///< Replay again with each assumption changed.
+  bool check = false;        ///< The order of simulator::ladder_of() is a must.
+  std::string json;          ///< A file, "-" for stdout instead of the table, or empty.
+  std::string svg;           ///< A folder, or empty.
+};
+
+/// `batchloom plan explain (--lengths NAME|FILE ... | --store URL --step N)`
+struct PlanExplain {
+  LengthsArgs lengths;
+  std::uint32_t context_tokens = 0;  ///< 0: no limit.
+  std::string strategy = "hdp";
+  StoreLocation store;  ///< Its URL is empty where lengths are given.
+  std::optional<store::Step> step;
+  bool json = false;
+};
+
+/// `batchloom calibrate FILE.csv [--out FILE] ...`
+struct Calibrate {
+  std::string timings;
+  std::string out;
+  std::string name = "calibrated";
+  std::string base = "h200-llama7b";
+  bool json = false;
+};
+
+using Command =
+    std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe, StoreGc,
+                 StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd, StoreReopen, Produce,
+                 Consume, SimBatches, SimStore, Whatif, PlanExplain, Calibrate>;
 
 /// `args` are those of main(), the program's name first. `version` is what --version says.
 std::variant<Command, Answer> parse_args(std::span<const char* const> args,

@@ -35,6 +35,11 @@ Status run(const SimBatches& args, Runtime& runtime);
 /// An error where a rule was broken, too.
 Status run(const SimStore& args, Runtime& runtime);
 
+/// An error where --check finds another order of strategies, too.
+Status run(const Whatif& args, Runtime& runtime);
+Status run(const PlanExplain& args, Runtime& runtime);
+Status run(const Calibrate& args, Runtime& runtime);
+
 /// Writes to stdout; main() finds out whether that worked.
 void print(std::string_view text);
 /// A whole result, as text or as one line of JSON.

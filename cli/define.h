@@ -21,4 +21,9 @@ void define_produce(Options& options, Produce& produce);
 void define_consume(Options& options, Consume& consume);
 void define_sim_batches(Options& options, SimBatches& batches);
 
+// In args_planning.cc.
+void define_whatif(Options& options, Whatif& whatif);
+void define_plan_explain(Options& options, PlanExplain& explain);
+void define_calibrate(Options& options, Calibrate& calibrate);
+
 }  // namespace batchloom::cli

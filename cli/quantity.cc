@@ -17,6 +17,8 @@ constexpr Unit kByteUnits[] = {{"", 1},
                                {"KiB", std::uint64_t{1} << 10},
                                {"MiB", std::uint64_t{1} << 20},
                                {"GiB", std::uint64_t{1} << 30}};
+constexpr Unit kTokenUnits[] = {
+    {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", std::uint64_t{1} << 30}};
 constexpr Unit kTimeUnits[] = {{"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}};
 constexpr std::uint64_t kLongestNs = std::uint64_t{366} * 24 * 3600 * 1'000'000'000;
 
@@ -45,6 +47,10 @@ std::optional<std::uint64_t> parse_number(std::string_view text) {
 
 std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return parse_amount(text, kByteUnits);
+}
+
+std::optional<std::uint64_t> parse_tokens(std::string_view text) {
+  return parse_amount(text, kTokenUnits);
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {

@@ -25,6 +25,16 @@ TEST(Quantity, ReadsBytes) {
   }
 }
 
+TEST(Quantity, ReadsTokens) {
+  EXPECT_EQ(parse_tokens("8192"), 8192u);
+  EXPECT_EQ(parse_tokens("256K"), 256u << 10);
+  EXPECT_EQ(parse_tokens("2M"), 2u << 20);
+  EXPECT_EQ(parse_tokens("1G"), 1u << 30);
+  for (const char* text : {"", "K", "2m", "2 M", "2MiB", "1.5M", "-1", "17179869184G"}) {
+    EXPECT_EQ(parse_tokens(text), std::nullopt) << text;
+  }
+}
+
 TEST(Quantity, ReadsTimes) {
   EXPECT_EQ(parse_duration("200ms"), std::chrono::milliseconds(200));
   EXPECT_EQ(parse_duration("5s"), std::chrono::seconds(5));
