@@ -65,9 +65,7 @@ Status parse_strategies(const std::string& text, Whatif& whatif) {
   whatif.all = text == "all";
   if (whatif.all) return Status::ok();
   for (const std::string& name : split_list(text)) {
-    BL_RETURN_IF_ERROR(check_strategy(name).is_ok()
-                           ? Status::ok()
-                           : check_strategy(name).with_context("--strategies"));
+    BL_RETURN_IF_ERROR(check_strategy(name));
     if (std::ranges::find(whatif.strategies, name) != whatif.strategies.end()) {
       return Status::invalid(fmt::format("--strategies: {} stands there twice", name));
     }
@@ -78,10 +76,9 @@ Status parse_strategies(const std::string& text, Whatif& whatif) {
 
 void keep_text(Options& options, const std::string& option, const std::string& type,
                const std::string& help, std::string& value) {
-  options.text(option, type, help, [&value, option](const std::string& text) {
+  options.text(option, type, help, [&value](const std::string& text) {
     value = text;
-    if (!text.empty()) return Status::ok();
-    return Status::invalid(fmt::format("{}: empty", option));
+    return Status::ok();
   });
 }
 

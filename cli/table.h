@@ -7,8 +7,8 @@
 
 namespace batchloom::cli {
 
-/// Rows below a heading, for people: columns are two spaces apart; the first begins at the left, the
-/// others end at the right. One thread at a time.
+/// Rows below a heading, for people: columns are two spaces apart; the first begins at the left,
+/// the others end at the right. One thread at a time.
 class Table {
  public:
   using Row = std::vector<std::string>;

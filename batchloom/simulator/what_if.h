@@ -2,8 +2,8 @@
 // How long would steps take, laid onto the ranks of a cluster by one strategy or another?
 //
 // Every strategy plans the same samples, and the same rules say when its plan ends
-// (planning/step_time.h): nothing is measured. docs/design/0007-what-if.md says what is assumed, and
-// how much each assumption moves the result.
+// (planning/step_time.h): nothing is measured. docs/design/0007-what-if.md says what is assumed,
+// and how much each assumption moves the result.
 #pragma once
 
 #include <cstdint>
