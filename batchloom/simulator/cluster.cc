@@ -26,7 +26,7 @@ constexpr std::size_t kSettingsMaxBytes = std::size_t{4} << 20;
 constexpr std::string_view kDefaultCluster = R"(axes = "dp=2 cp=256"        # outermost first
 capacity_tokens = 8192      # of a micro-batch on one rank
 min_share_tokens = 4096     # the smallest share of a sample that lies on several ranks
-offload = true              # activations may be copied to the host
+offload = false             # whether activations may be copied to the host
 cost_model = "h200-llama7b"
 
 [[levels]]                  # innermost first

@@ -17,7 +17,7 @@ struct Cluster {
   planning::CostModel costs;
   std::uint32_t capacity_tokens = 8192;   ///< Of a micro-batch on one rank.
   std::uint32_t min_share_tokens = 4096;  ///< The smallest share of a ring.
-  bool offload = true;                    ///< Whether activations may go to the host.
+  bool offload = false;                   ///< Whether activations may go to the host.
 };
 
 /// The file that stands for the built-in cluster: 512 ranks, 8 of them joined at 400 GB/s, 50 GB/s

@@ -48,7 +48,7 @@ TEST(Cluster, WhatAFileLeavesOutIsAsUsual) {
   EXPECT_EQ(cluster.topology.levels()[1].latency_ns, 0u);
   EXPECT_EQ(cluster.capacity_tokens, 8192u);
   EXPECT_EQ(cluster.min_share_tokens, 4096u);
-  EXPECT_TRUE(cluster.offload);
+  EXPECT_FALSE(cluster.offload);
 }
 
 std::string with(const std::string& from, const std::string& to) {

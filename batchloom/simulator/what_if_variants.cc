@@ -55,7 +55,7 @@ class VariantList {
     for (const Factor factor : kHalfAndDouble) add_launch(factor);
     for (const Factor factor : kHalfAndDouble) add_capacity(factor);
     for (const Factor factor : kHalfAndDouble) add_min_share(factor);
-    if (cluster_.offload) add("offload", "off").cluster.offload = false;
+    add("offload", cluster_.offload ? "off" : "on").cluster.offload = !cluster_.offload;
     return std::move(variants_);
   }
 
