@@ -53,7 +53,7 @@ TimelineChart timeline_chart(const WhatifReport& report, const ContextOutcome& c
       .title = fmt::format("{}: context {}, {}", strategy.strategy,
                            tokens_text(context.context_tokens), subject_of(report)),
       .x_label = "ms",
-      .y_label = every == 1 ? "HDP rank" : fmt::format("every {}th HDP rank", every),
+      .y_label = every == 1 ? "HDP rank" : fmt::format("HDP rank (one in {})", every),
       .rows = (ranks + every - 1) / every,
       .end = std::max(step_ns, 1.0) * kMsPerNs,
       .spans = {}};
