@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "batchloom/planning/hdp_assign.h"
+#include "batchloom/planning/hdp_pipeline.h"
 #include "batchloom/planning/naive_deal.h"
+#include "batchloom/planning/pipeline_bound.h"
 #include "batchloom/planning/plan_draft.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/small_search.h"
@@ -122,6 +124,8 @@ Result<HdpPlanner> HdpPlanner::create(const CostModel& model, model::Topology to
   }
   BL_ASSIGN_OR_RETURN(HdpCosts costs, HdpCosts::create(model, shape));
   HdpPlanner planner(std::move(costs), std::move(topology), model.layers);
+  const std::uint32_t stages = planner.topology_.extent(model::Axis::kPp);
+  if (stages > 1) planner.pipeline_.emplace(model, stages);
   if (shape.offload_any) {
     shape.offload_any = false;
     BL_ASSIGN_OR_RETURN(planner.without_offload_, HdpCosts::create(model, shape));
@@ -136,6 +140,11 @@ Result<model::StepPlan> HdpPlanner::plan(std::vector<model::PlanSample> samples)
   for (const model::PlanSample& sample : samples) tokens.push_back(sample.tokens);
   const auto name = [&](std::uint32_t row) { return to_string(samples[row].id); };
   BL_ASSIGN_OR_RETURN(const HdpProblem problem, make_problem(costs_, tokens, name));
+  if (pipeline_) {
+    return make_pipeline_plan(topology_, "hdp", std::move(samples),
+                              assign_pipelines(*pipeline_, costs_, problem).draft(), *pipeline_,
+                              pipeline_bound(*pipeline_, costs_, problem));
+  }
   PlanDraft draft = draft_of(costs_, levels_, problem);
   if (without_offload_) {
     BL_ASSIGN_OR_RETURN(const HdpProblem plain, make_problem(*without_offload_, tokens, name));

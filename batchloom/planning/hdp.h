@@ -7,13 +7,14 @@
 //
 // It is gang scheduling of moldable tasks. The plan states the lower bound that no plan of the step
 // can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works: gang_placement.h,
-// rank_loads.h, load_repair.h, in this order.
+// rank_loads.h, load_repair.h, in this order. Where the topology has pipeline stages: hdp_pipeline.h.
 #pragma once
 
 #include <optional>
 
 #include "batchloom/model/step_plan.h"
 #include "batchloom/planning/hdp_costs.h"
+#include "batchloom/planning/pipeline_costs.h"
 #include "batchloom/planning/rank_levels.h"
 
 namespace batchloom::planning {
@@ -54,6 +55,7 @@ class HdpPlanner {
   model::Topology topology_;
   RankLevels levels_;
   std::uint32_t layers_;
+  std::optional<PipelineCosts> pipeline_;  ///< Where the topology has pipeline stages.
 };
 
 }  // namespace batchloom::planning

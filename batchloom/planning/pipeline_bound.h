@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What no plan can beat whose ranks are pipelines of P equal stages.
+//
+//   work     w + (P - 1) x m   w: the work bound of hdp_problem.h, on one stage. Some rank has at
+//                              least w to do on its last stage; that begins once its first
+//                              micro-batch has gone forward through the P - 1 stages before, and
+//                              its last one then goes backward through them. m: the least that a
+//                              micro-batch of this step can take forward, and backward, on a stage.
+//   longest  P x t             t: the longest bound of hdp_problem.h, on one stage: each sample
+//                              passes through all stages.
+//
+// (With the mean micro-batch in m's place it would be no bound: short ones may go first and last.
+// The sum is the mean over ranks, which holds for every plan, and not that of one plan's slowest
+// rank.)
+#pragma once
+
+#include "batchloom/planning/hdp_problem.h"
+#include "batchloom/planning/pipeline_costs.h"
+#include "batchloom/planning/plan_draft.h"
+
+namespace batchloom::planning {
+
+/// Of one layer.
+struct PipelineBound {
+  std::uint64_t work_ns = 0;
+  std::uint64_t longest_ns = 0;
+
+  std::uint64_t lower_bound_ns() const { return std::max(work_ns, longest_ns); }
+};
+
+/// With one stage, the bounds of the problem.
+PipelineBound pipeline_bound(const PipelineCosts& pipeline, const HdpCosts& costs,
+                             const HdpProblem& problem);
+
+/// make_plan() for a draft whose times are of one layer.
+model::StepPlan make_pipeline_plan(model::Topology topology, std::string_view strategy,
+                                   std::vector<model::PlanSample> samples, PlanDraft draft,
+                                   const PipelineCosts& pipeline, const PipelineBound& bound);
+
+}  // namespace batchloom::planning
