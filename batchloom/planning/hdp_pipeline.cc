@@ -2,8 +2,6 @@
 #include "batchloom/planning/hdp_pipeline.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstdio>
 #include <optional>
 #include <utility>
 
@@ -38,9 +36,9 @@ class PipelineAssigner {
       if (!gangs) continue;
       ++tries;
       const std::uint64_t before_ns = best_ ? best_->makespan_ns : UINT64_MAX;
+      if (best_ && *gangs == gangs_) continue;  // Nothing new.
       use(*std::move(gangs));
       improve(effort_.rounds, {.more_packs = 3, .grow = 2, .shrink = 3, .before = 3});
-      if (getenv("PDBG")) fprintf(stderr, "  target %.3f best %.3f\n", double(target_ns)/double(bound_ns_), double(best_->makespan_ns)/double(bound_ns_));
       if (best_->makespan_ns < before_ns) best_gangs_ = gangs_;
     }
     use(best_gangs_);
@@ -79,7 +77,6 @@ class PipelineAssigner {
                    {.enough_ns = bound_ns_, .rounds = 5, .steps = 1500 + ranks_ / 6});
       PipelineTasks tasks = sequenced(loads, effort);
       const PipelineEnds ends = tasks.ends(pipeline_.stages());
-      if (getenv("PDBG")) fprintf(stderr, "    round %d: loads %.4f exact %.4f\n", round, double(loads.makespan_ns())/double(bound_ns_), double(ends.makespan_ns)/double(bound_ns_));
       for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
         const std::uint64_t work_ns = loads.end_ns(rank) - loads.begin_ns(rank);
         begin_ns_[rank] = ends.end_ns[rank] - std::min(work_ns, ends.end_ns[rank]);

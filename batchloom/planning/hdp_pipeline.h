@@ -18,9 +18,9 @@
 namespace batchloom::planning {
 
 struct HdpPipelineEffort {
-  int targets = 10;       ///< That gangs could keep.
-  int rounds = 3;         ///< For each of them.
-  int final_rounds = 10;  ///< For the best.
+  int targets = 8;       ///< That gangs could keep.
+  int rounds = 2;        ///< For each of them.
+  int final_rounds = 6;  ///< For the best.
 };
 
 /// What pipelines run, times being of one layer, and how long they take.
