@@ -8,6 +8,7 @@
 #include "batchloom/planning/load_repair.h"
 #include "batchloom/planning/pipeline_bound.h"
 #include "batchloom/planning/pipeline_gangs.h"
+#include "batchloom/planning/pipeline_search.h"
 #include "batchloom/planning/rank_loads.h"
 #include "batchloom/planning/rank_sequence.h"
 
@@ -149,7 +150,12 @@ class PipelineAssigner {
 
 HdpPipelinePlan assign_pipelines(const PipelineCosts& pipeline, const HdpCosts& costs,
                                  const HdpProblem& problem, const HdpPipelineEffort& effort) {
-  return PipelineAssigner(pipeline, costs, problem, effort).run();
+  HdpPipelinePlan plan = PipelineAssigner(pipeline, costs, problem, effort).run();
+  const std::size_t samples = problem.longs.size() + problem.shorts.size();
+  if (samples * costs.shape().ranks < kPipelineSearchSize) {
+    if (auto better = search_pipelines(pipeline, costs, problem, plan.makespan_ns)) return *better;
+  }
+  return plan;
 }
 
 }  // namespace batchloom::planning

@@ -26,7 +26,7 @@ struct PaperBalanceOptions {
   /// Equation 3: as few ranks as activations on the host allow. Fewer ranks for long samples, which
   /// then hold up the step: the plan is the slower for it where computing binds.
   bool offload = false;
-  std::uint32_t buckets = 8;
+  std::uint32_t buckets = 2;
   std::uint32_t delta_mill = 50;  ///< Of the time of the last rank, in 1/1,000.
 };
 
