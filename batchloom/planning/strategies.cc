@@ -9,6 +9,7 @@
 #include "batchloom/planning/baselines.h"
 #include "batchloom/planning/grouped.h"
 #include "batchloom/planning/hdp.h"
+#include "batchloom/planning/paper_balance.h"
 
 namespace batchloom::planning {
 namespace {
@@ -31,6 +32,15 @@ Result<model::StepPlan> hdp_with(const StrategyInputs& inputs, StepSamples sampl
   return planner.plan(std::move(samples));
 }
 
+template <auto kPlan>
+Result<model::StepPlan> paper_balance_with(const StrategyInputs& inputs, StepSamples samples) {
+  return kPlan(inputs.costs, inputs.topology,
+               PaperBalanceOptions{.capacity_tokens = inputs.capacity_tokens,
+                                   .min_share_tokens = inputs.min_share_tokens,
+                                   .offload = inputs.offload},
+               std::move(samples));
+}
+
 struct Strategy {
   std::string_view name;
   Result<model::StepPlan> (*plan)(const StrategyInputs&, StepSamples);
@@ -45,6 +55,8 @@ constexpr Strategy kStrategies[] = {
     {"lpt", grouped_with<GroupedBalance::kLpt>},
     {"kk", grouped_with<GroupedBalance::kKarmarkarKarp>},
     {"two_level", grouped_with<GroupedBalance::kTwoLevel>},
+    {"dp_balance", paper_balance_with<plan_dp_balance>},
+    {"pp_balance", paper_balance_with<plan_pp_balance>},
     {"hdp", hdp_with},
 };
 

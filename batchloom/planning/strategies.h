@@ -31,6 +31,7 @@ struct StrategyInputs {
 ///   static_cp, naive_hdp, megatron, verl_kk
 ///                              as others do it (baselines.h)
 ///   none, lpt, kk, two_level   balance in fixed groups (grouped.h)
+///   dp_balance, pp_balance     ByteScale's balance (paper_balance.h)
 ///   hdp                        each sample on as many ranks as suits it (hdp.h)
 std::vector<std::string_view> strategy_names();
 
