@@ -26,7 +26,8 @@ ranks = 64
 bandwidth = "{bandwidth}"
 latency = "5us"
 """
-SMALL = ("--lengths=github-like", "--context=256K", "--tokens=4M", "--steps=2")
+STEPS = ("--lengths=github-like", "--tokens=4M")
+SMALL = (*STEPS, "--context=256K", "--steps=2")
 
 
 def write_cluster(folder: Path, costs: str = "h200-llama7b", bandwidth: str = "50GB/s") -> Path:
@@ -113,7 +114,7 @@ def test_equal_strategies_are_no_order(tmp_path: Path) -> None:
 
 
 def test_json_has_what_the_table_has(cluster: Path, tmp_path: Path) -> None:
-    report = whatif_json(*SMALL, "--context=64K,256K", f"--cluster={cluster}")
+    report = whatif_json(*STEPS, "--steps=2", "--context=64K,256K", f"--cluster={cluster}")
     assert report["simulated"] is True
     assert report["cluster"]["hdp_ranks"] == 64
     assert [context["context_tokens"] for context in report["contexts"]] == [64 << 10, 256 << 10]
@@ -152,7 +153,7 @@ def test_faster_links_help_static_groups_most(tmp_path: Path) -> None:
 
 
 def test_assumptions_are_varied_one_at_a_time(cluster: Path) -> None:
-    arguments = (*SMALL, "--steps=1", f"--cluster={cluster}", "--assumptions")
+    arguments = (*STEPS, "--context=256K", "--steps=1", f"--cluster={cluster}", "--assumptions")
     variants = whatif_json(*arguments)["contexts"][0]["assumptions"]
     assert variants[0]["assumption"] == "as given"
     values = {(row["assumption"], row["value"]) for row in variants}

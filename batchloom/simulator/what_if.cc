@@ -54,11 +54,6 @@ class StepReplay {
     return Status::ok();
   }
 
-  Result<std::uint64_t> bound_ns(std::span<const std::uint32_t> lengths) const {
-    BL_ASSIGN_OR_RETURN(const model::StepPlan plan, plan_of(kOurs, lengths));
-    return plan.lower_bound_ns;
-  }
-
  private:
   Result<model::StepPlan> plan_of(std::string_view strategy,
                                   std::span<const std::uint32_t> lengths) const {
@@ -125,13 +120,15 @@ Result<WhatIf> what_if(const Cluster& cluster, const LengthsByStep& steps,
   if (steps.empty() || empty) return Status::invalid("what-if: there is a step without samples");
   const StepReplay replay(cluster, options);
   WhatIf result;
-  for (std::size_t step = 0; step < steps.size(); ++step) {
-    const Result<std::uint64_t> bound = replay.bound_ns(steps[step]);
-    if (!bound.is_ok()) return bound.status().with_context(fmt::format("step {}", step));
-    result.bounds_ns.push_back(*bound);
-  }
   for (const std::string& strategy : strategies) {
     result.strategies.push_back(replay_all(replay, steps, strategy));
+  }
+  const StrategyOutcome* const replayed = result.find(kOurs);
+  const StrategyOutcome ours =
+      replayed != nullptr ? *replayed : replay_all(replay, steps, std::string(kOurs));
+  if (ours.failure) return *ours.failure;
+  for (const planning::PlanReport& step : ours.steps) {
+    result.bounds_ns.push_back(step.lower_bound_ns);
   }
   return result;
 }

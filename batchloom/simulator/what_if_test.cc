@@ -98,7 +98,7 @@ TEST(WhatIf, WhatCannotBeAskedIsNamed) {
   EXPECT_TRUE(what_if(small_cluster(), {{5}, {}}, {"hdp"}, kOptions).is(ErrorKind::kInvalid));
   const auto giant = what_if(small_cluster(), {{5}, {4'000'000'000}}, {"hdp"}, kOptions);
   ASSERT_TRUE(giant.is(ErrorKind::kInvalid));
-  EXPECT_TRUE(giant.status().message().starts_with("step 1: "));
+  EXPECT_TRUE(giant.status().message().starts_with("hdp, step 1: "));
 }
 
 WhatIf outcome_of(const std::vector<std::pair<std::string, std::uint64_t>>& times) {
