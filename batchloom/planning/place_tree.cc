@@ -24,7 +24,47 @@ std::size_t index_of(Axis axis) {
   return static_cast<std::size_t>(axis);
 }
 
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kSpreadNames = {"dp"sv, "hdp"sv, "world"sv};
+
 }  // namespace
+
+std::string_view to_string(Spread spread) {
+  return kSpreadNames[static_cast<std::size_t>(spread)];
+}
+
+std::span<const std::string_view> spread_names() {
+  return kSpreadNames;
+}
+
+std::uint32_t bucket_count(const model::Topology& topology, Spread spread) {
+  switch (spread) {
+    case Spread::kDp: return topology.extent(Axis::kDp);
+    case Spread::kHdp: return topology.hdp_size();
+    case Spread::kWorld: return topology.world_size();
+  }
+  return 0;
+}
+
+std::uint32_t bucket_of(const model::Topology& topology, Rank rank, Spread spread) {
+  switch (spread) {
+    case Spread::kDp: return topology.coordinates(rank)[Axis::kDp];
+    case Spread::kHdp: return topology.hdp_rank(rank).value;
+    case Spread::kWorld: return rank.value;
+  }
+  return 0;
+}
+
+std::vector<Rank> ranks_of_bucket(const model::Topology& topology, Spread spread,
+                                  std::uint32_t bucket) {
+  if (spread == Spread::kWorld) return {Rank(bucket)};
+  std::vector<Rank> ranks;
+  for (Rank rank{0}; rank.value < topology.world_size(); ++rank) {
+    if (bucket_of(topology, rank, spread) == bucket) ranks.push_back(rank);
+  }
+  return ranks;
+}
 
 TensorNeeds& TensorNeeds::operator|=(const TensorNeeds& other) {
   tokens |= other.tokens;
@@ -113,22 +153,11 @@ Sharing PlaceTree::sharing(Rank a, Rank b) const {
 }
 
 std::uint32_t PlaceTree::bucket_count(Spread spread) const {
-  switch (spread) {
-    case Spread::kDp: return topology().extent(Axis::kDp);
-    case Spread::kHdp: return topology().hdp_size();
-    case Spread::kWorld: return topology().world_size();
-  }
-  return 0;
+  return planning::bucket_count(topology(), spread);
 }
 
 std::uint32_t PlaceTree::bucket(Rank rank, Spread spread) const {
-  const Coordinates place = topology().coordinates(rank);
-  switch (spread) {
-    case Spread::kDp: return place[Axis::kDp];
-    case Spread::kHdp: return topology().hdp_rank(rank).value;
-    case Spread::kWorld: return rank.value;
-  }
-  return 0;
+  return bucket_of(topology(), rank, spread);
 }
 
 std::vector<Rank> PlaceTree::expert_group(Rank rank) const {

@@ -16,6 +16,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -50,6 +52,18 @@ enum class Spread : std::uint8_t {
   kHdp,    ///< Each slice: each pair of coordinates along dp and cp.
   kWorld,  ///< Each rank, as for pictures that all ranks encode.
 };
+/// "dp", "hdp" or "world".
+std::string_view to_string(Spread spread);
+/// Their names, in the order of the values.
+std::span<const std::string_view> spread_names();
+
+/// How many shares there are.
+std::uint32_t bucket_count(const model::Topology& topology, Spread spread);
+/// Which of them the rank needs. Precondition: a rank of the topology.
+std::uint32_t bucket_of(const model::Topology& topology, model::Rank rank, Spread spread);
+/// The ranks that need this one, ascending.
+std::vector<model::Rank> ranks_of_bucket(const model::Topology& topology, Spread spread,
+                                         std::uint32_t bucket);
 
 /// Immutable; thread-safe. Ranks and slices that are given to it must be of its topology (checked).
 class PlaceTree {
