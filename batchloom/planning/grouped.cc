@@ -29,14 +29,33 @@ class GroupedPlan {
         groups_(topology.extent(model::Axis::kDp)),
         degree_(topology.extent(model::Axis::kCp)) {}
 
-  Result<PlanDraft> make() {
+  /// Without groups that are given, by the options' balance.
+  Result<PlanDraft> make(const Buckets* given) {
     BL_RETURN_IF_ERROR(check_samples());
-    const std::vector<RowBatch> members = assign_groups();
+    const std::vector<RowBatch> members = assign_groups(given != nullptr ? *given : buckets());
     std::uint32_t batches = 0;
     for (const RowBatch& rows : members) batches = std::max(batches, batches_needed(rows));
     for (std::uint32_t group = 0; group < groups_; ++group)
       add_group(group, members[group], batches);
+    BL_RETURN_IF_ERROR(bound());
     return std::move(draft_);
+  }
+
+  /// Of one layer. Packs of the cheapest size are the least that tokens cost.
+  Result<GroupedWork> work() const {
+    BL_RETURN_IF_ERROR(check_samples());
+    const std::vector<std::uint64_t> least_rest = least_rest_from();
+    GroupedWork work;
+    std::uint64_t tokens = 0;
+    for (const model::PlanSample& sample : samples_) {
+      work.by_sample.push_back(cost_of(sample));
+      work.least_total_ns += attention_ns(sample);
+      tokens += share_of(sample);
+      work.least_longest_ns =
+          std::max(work.least_longest_ns, attention_ns(sample) + least_rest[share_of(sample)]);
+    }
+    work.least_total_ns += costs_.least_rest_ns(tokens);
+    return work;
   }
 
  private:
@@ -59,14 +78,13 @@ class GroupedPlan {
     return (costs_.attention_ns(sample.tokens) + degree_ - 1) / degree_;
   }
   /// For ranking: what the sample adds to a member's work.
-  std::uint64_t cost_of(std::uint32_t row) const {
-    const model::PlanSample& sample = samples_[row];
+  std::uint64_t cost_of(const model::PlanSample& sample) const {
     return attention_ns(sample) + share_of(sample) * costs_.least_rest_per_token() / 1024;
   }
 
   Buckets buckets() const {
     std::vector<std::uint64_t> costs(samples_.size());
-    for (std::uint32_t row = 0; row < costs.size(); ++row) costs[row] = cost_of(row);
+    for (std::uint32_t row = 0; row < costs.size(); ++row) costs[row] = cost_of(samples_[row]);
     if (options_.balance == GroupedBalance::kKarmarkarKarp) {
       return balance_karmarkar_karp(costs, groups_);
     }
@@ -76,16 +94,16 @@ class GroupedPlan {
     return dealt;
   }
 
-  std::vector<RowBatch> assign_groups() const {
+  std::vector<RowBatch> assign_groups(const Buckets& of) const {
     std::vector<RowBatch> members(groups_);
-    const Buckets of = buckets();
     for (std::uint32_t row = 0; row < of.size(); ++row) members[of[row]].push_back(row);
     return members;
   }
 
   std::vector<SizedItem> items_of(const RowBatch& rows) const {
     std::vector<SizedItem> items;
-    for (const std::uint32_t row : rows) items.push_back({cost_of(row), share_of(samples_[row])});
+    for (const std::uint32_t row : rows)
+      items.push_back({cost_of(samples_[row]), share_of(samples_[row])});
     return items;
   }
   std::uint32_t batches_needed(const RowBatch& rows) const {
@@ -138,6 +156,28 @@ class GroupedPlan {
     draft_.makespan_ns = std::max(draft_.makespan_ns, start_ns);
   }
 
+  Status bound() {
+    BL_ASSIGN_OR_RETURN(const GroupedWork least, work());
+    const std::uint64_t mean = (least.least_total_ns + groups_ - 1) / groups_;
+    const bool is_work = mean >= least.least_longest_ns;
+    draft_.lower_bound_ns = is_work ? mean : least.least_longest_ns;
+    draft_.bound_term = is_work ? model::BoundTerm::kWork : model::BoundTerm::kLongest;
+    return Status::ok();
+  }
+
+  /// The least time of so many tokens or more, attention apart: by rounding, more tokens may take
+  /// less by some ns.
+  std::vector<std::uint64_t> least_rest_from() const {
+    std::vector<std::uint64_t> least(options_.capacity_tokens + std::size_t{1}, UINT64_MAX);
+    for (std::uint32_t tokens = options_.capacity_tokens; tokens > 0; --tokens) {
+      least[tokens] = costs_.rest_ns(tokens);
+      if (tokens < options_.capacity_tokens) {
+        least[tokens] = std::min(least[tokens], least[tokens + 1]);
+      }
+    }
+    return least;
+  }
+
   model::HdpRank rank_at(std::uint32_t group, std::uint32_t place) const {
     model::Coordinates at;
     at[model::Axis::kDp] = group;
@@ -166,17 +206,50 @@ std::string_view to_string(GroupedBalance balance) {
   return "unknown";
 }
 
-Result<model::StepPlan> plan_grouped(const CostModel& model, const model::Topology& topology,
-                                     const GroupedOptions& options,
-                                     std::vector<model::PlanSample> samples) {
+namespace {
+
+Result<HdpCosts> costs_for(const CostModel& model, const model::Topology& topology,
+                           const GroupedOptions& options) {
+  return HdpCosts::create(
+      model, {.ranks = topology.hdp_size(), .capacity_tokens = options.capacity_tokens});
+}
+
+Result<model::StepPlan> plan_with_groups(const CostModel& model, const model::Topology& topology,
+                                         const GroupedOptions& options,
+                                         std::vector<model::PlanSample> samples,
+                                         const Buckets* given) {
   BL_RETURN_IF_ERROR(sort_by_id(samples));
-  BL_ASSIGN_OR_RETURN(const HdpCosts costs,
-                      HdpCosts::create(model, {.ranks = topology.hdp_size(),
-                                               .capacity_tokens = options.capacity_tokens}));
-  BL_ASSIGN_OR_RETURN(PlanDraft draft, GroupedPlan(costs, topology, options, samples).make());
+  BL_ASSIGN_OR_RETURN(const HdpCosts costs, costs_for(model, topology, options));
+  BL_ASSIGN_OR_RETURN(PlanDraft draft, GroupedPlan(costs, topology, options, samples).make(given));
   scale(draft, model.layers);
   return make_plan(topology, std::string(to_string(options.balance)), std::move(samples),
                    std::move(draft));
+}
+
+}  // namespace
+
+Result<model::StepPlan> plan_grouped(const CostModel& model, const model::Topology& topology,
+                                     const GroupedOptions& options,
+                                     std::vector<model::PlanSample> samples) {
+  return plan_with_groups(model, topology, options, std::move(samples), nullptr);
+}
+
+Result<model::StepPlan> plan_in_groups(const CostModel& model, const model::Topology& topology,
+                                       const GroupedOptions& options,
+                                       std::vector<model::PlanSample> samples,
+                                       const Buckets& group_of) {
+  return plan_with_groups(model, topology, options, std::move(samples), &group_of);
+}
+
+Result<GroupedWork> grouped_work(const CostModel& model, const model::Topology& topology,
+                                 const GroupedOptions& options,
+                                 std::span<const model::PlanSample> samples) {
+  BL_ASSIGN_OR_RETURN(const HdpCosts costs, costs_for(model, topology, options));
+  BL_ASSIGN_OR_RETURN(GroupedWork work, GroupedPlan(costs, topology, options, samples).work());
+  for (std::uint64_t& cost : work.by_sample) cost *= model.layers;
+  work.least_total_ns *= model.layers;
+  work.least_longest_ns *= model.layers;
+  return work;
 }
 
 }  // namespace batchloom::planning

@@ -12,9 +12,13 @@
 // Costs are those of hdp_costs.h, a sample's attention and linear work being divided evenly.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "batchloom/model/step_plan.h"
+#include "batchloom/planning/balance.h"
 #include "batchloom/planning/cost_model.h"
 
 namespace batchloom::planning {
@@ -29,10 +33,33 @@ struct GroupedOptions {
   std::uint32_t capacity_tokens = 8192;  ///< Of a micro-batch on one rank.
 };
 
-/// Pure: samples in any order give the same bytes. `invalid`: a capacity of 0, a sample without
-/// tokens, one given twice, or one that a group cannot hold.
+/// Pure: samples in any order give the same bytes. The plan's lower bound is one for groups: the
+/// work, spread evenly over them, or the longest sample alone. `invalid`: a capacity of 0, a sample
+/// without tokens, one given twice, or one that a group cannot hold.
 Result<model::StepPlan> plan_grouped(const CostModel& model, const model::Topology& topology,
                                      const GroupedOptions& options,
                                      std::vector<model::PlanSample> samples);
+
+/// The same where step 1 has been done elsewhere: `group_of` the samples, in the order of their
+/// ids. The lower bound is still that of all ways to group them. Precondition: a group below the
+/// extent of dp for each sample.
+Result<model::StepPlan> plan_in_groups(const CostModel& model, const model::Topology& topology,
+                                       const GroupedOptions& options,
+                                       std::vector<model::PlanSample> samples,
+                                       const Buckets& group_of);
+
+/// The work of samples on groups, in ns of all layers on each member of a group.
+struct GroupedWork {
+  /// By sample, in the order given: its share of attention, and its tokens at the rate of the
+  /// cheapest pack. What groups are balanced by.
+  std::vector<std::uint64_t> by_sample;
+  std::uint64_t least_total_ns = 0;    ///< All groups together take no less.
+  std::uint64_t least_longest_ns = 0;  ///< The group with the longest sample takes no less.
+};
+
+/// `invalid`: a capacity of 0, a sample that a group cannot hold.
+Result<GroupedWork> grouped_work(const CostModel& model, const model::Topology& topology,
+                                 const GroupedOptions& options,
+                                 std::span<const model::PlanSample> samples);
 
 }  // namespace batchloom::planning

@@ -17,9 +17,24 @@ std::vector<model::PlanSample> samples_of(std::span<const std::uint32_t> tokens)
   return samples;
 }
 
-Status sort_by_id(std::vector<model::PlanSample>& samples) {
-  if (!std::ranges::is_sorted(samples, {}, &model::PlanSample::id)) {
-    std::ranges::sort(samples, {}, &model::PlanSample::id);
+std::vector<model::PlanSample> plan_samples_of(std::span<const model::SampleMeta> samples) {
+  std::vector<model::PlanSample> result;
+  result.reserve(samples.size());
+  for (const model::SampleMeta& sample : samples) {
+    result.push_back({.id = sample.id,
+                      .tokens = sample.tokens,
+                      .valid_labels = sample.valid_labels,
+                      .first_position = sample.first_position});
+  }
+  return result;
+}
+
+namespace {
+
+template <class Sample>
+Status sort_and_check(std::vector<Sample>& samples) {
+  if (!std::ranges::is_sorted(samples, {}, &Sample::id)) {
+    std::ranges::sort(samples, {}, &Sample::id);
   }
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].tokens == 0) {
@@ -30,6 +45,16 @@ Status sort_by_id(std::vector<model::PlanSample>& samples) {
     }
   }
   return Status::ok();
+}
+
+}  // namespace
+
+Status sort_by_id(std::vector<model::PlanSample>& samples) {
+  return sort_and_check(samples);
+}
+
+Status sort_by_id(std::vector<model::SampleMeta>& samples) {
+  return sort_and_check(samples);
 }
 
 }  // namespace batchloom::planning
