@@ -53,8 +53,8 @@ struct PictureAssignment {
 Result<std::vector<PlacedPicture>> pictures_of(const CostModel& encoder,
                                                std::span<const model::SampleMeta> samples);
 
-/// Pictures onto buckets by none, lpt, kk or two_module (lpt, and then even_out()). Pure. What is no
-/// better than dealing out leaves them dealt out. `invalid`: as pictures_of(); another balance.
+/// Pictures onto buckets by none, lpt, kk or two_module (lpt, then even_out()). Pure. Where that is
+/// no better than dealing out, they are dealt out. `invalid`: as pictures_of(); another balance.
 Result<PictureAssignment> assign_pictures(const CostModel& encoder, const model::Topology& topology,
                                           Spread spread, Balance balance,
                                           std::span<const model::SampleMeta> samples);
