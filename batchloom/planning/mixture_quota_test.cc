@@ -117,6 +117,43 @@ TEST(MixtureQuota, LiveUpdatesTakeOnePartMore) {
             2 * kOneSample);
 }
 
+/// A mixture of two sources of one record, one of many, one of weight 0 and one without records.
+/// The last two take part in nothing, whatever the empty one weighs. Counts draws by source.
+QuotaBook run_with_odd_sources(StepUnit unit, std::vector<std::uint64_t>& draws_of) {
+  FakeLengths lengths = uneven_lengths(2 * kPart);
+  const MixtureConfig config{
+      .seed = 7,
+      .unit = unit,
+      .units_per_step = 1'000,
+      .max_sample_tokens = kPart,
+      .sources = {endless(1, weighs(3)), endless(1, weighs(500)), endless(10'000, weighs(200)),
+                  endless(500, weighs(0)), endless(0, weighs(10'000))}};
+  const std::vector<std::uint64_t> weights = {3, 500, 200, 0, 0};
+  const auto mixture = Mixture::create(config, lengths).value();
+  QuotaBook book(unit, weights.size());
+  draws_of.assign(weights.size(), 0);
+  for (std::uint64_t draws = 0; draws < kManyDraws;) {
+    const MixtureStep step = *mixture->next_step().value();
+    for (const Part& part : step.parts) {
+      book.add(part, weights);
+      ++draws_of[part.id.source.value];
+    }
+    draws += step.parts.size();
+  }
+  return book;
+}
+
+TEST(MixtureQuota, SourcesOfOneRecordOfNoneAndOfWeightZeroDisturbNobody) {
+  for (const StepUnit unit : {StepUnit::kSamples, StepUnit::kTokens}) {
+    std::vector<std::uint64_t> draws_of;
+    const QuotaBook book = run_with_odd_sources(unit, draws_of);
+    EXPECT_LE(book.off_milli(), unit == StepUnit::kSamples ? kOneSample : kOnePart);
+    EXPECT_EQ(draws_of[3], 0U);
+    EXPECT_EQ(draws_of[4], 0U);
+    EXPECT_GT(draws_of[0], 100U);
+  }
+}
+
 QuotaRun small_run(StepUnit unit) {
   return {.unit = unit,
           .seed = *rc::gen::arbitrary<std::uint64_t>(),

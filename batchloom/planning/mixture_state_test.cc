@@ -94,7 +94,16 @@ TEST(MixtureState, OfAThousandSourcesFitsInto64KiB) {
   while (mixture->set_weights(model::Step(100), all).is_ok()) continue;
   while (mixture->set_weights(model::Step(100), std::span(all).first(1)).is_ok()) continue;
   EXPECT_GE(mixture->state().log.size(), 2U);
-  EXPECT_LE(encode_mixture_state(mixture->state()).size(), 64U << 10);
+  const Bytes stored = encode_mixture_state(mixture->state());
+  EXPECT_LE(stored.size(), 64U << 10);
+  const MixtureState read = decode_mixture_state(stored).value();
+  EXPECT_EQ(read, mixture->state());
+  EXPECT_EQ(encode_mixture_state(read), stored);
+  const auto resumed = Mixture::resume(config, read, lengths).value();
+  for (int step = 0; step < 100; ++step) {  // Past the step at which the updates come into force.
+    ASSERT_EQ(resumed->next_step().value(), mixture->next_step().value());
+  }
+  EXPECT_EQ(encode_mixture_state(resumed->state()), encode_mixture_state(mixture->state()));
 }
 
 /// A state with something in every field.
