@@ -186,23 +186,6 @@ TEST(Consumer, SeekingBackAndForthGivesTheSameBatches) {
   });
 }
 
-TEST(Consumer, AfterWarmUpAStepCostsOneGet) {
-  on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(40);
-    const auto consumer = open(world);
-    expect_step(*consumer, 0);
-    world.pass(seconds(30));
-    const std::uint64_t gets = world.counted("objstore_get_calls");
-    // Everything was read ahead: 40 runs. The rest is the head (5 reads at most to find it first)
-    // and the polls of the idle half minute.
-    EXPECT_EQ(world.data_gets(), 40U);
-    EXPECT_LE(gets, 40 + 5 + 2 * world.counted("client_polls"));
-    for (std::uint64_t number = 1; number < 40; ++number) expect_step(*consumer, number);
-    EXPECT_EQ(world.data_gets(), 40U);
-    EXPECT_EQ(world.counted("client_steps"), 40U);
-  });
-}
-
 TEST(Consumer, AllRanksTogetherGetWhatWasStored) {
   on_any_schedule(
       [](ClientWorld& world) {
