@@ -331,27 +331,37 @@ TEST(Consumer, ManyShareTheirPolls) {
   });
 }
 
+/// One consumer per rank of `ranks` reads the whole stream, laid out anew; their batches of each
+/// step must hold what was stored, each token once. Returns what all of them end with.
+ConsumerState read_laid_out_for(ClientWorld& world, std::uint32_t ranks) {
+  const PlanStep plan_step = [ranks](Step step,
+                                     const store::IndexedStep& stored) -> Result<model::StepPlan> {
+    return random_layout(stored.plan.samples, ranks, step.value);
+  };
+  std::vector<std::unique_ptr<Consumer>> consumers;
+  for (HdpRank rank; rank.value < ranks; ++rank) {
+    consumers.push_back(open(world, {.rank = rank, .ranks = ranks, .plan_step = plan_step}));
+  }
+  for (std::uint64_t number = 0; number < world.producer().steps().size(); ++number) {
+    std::vector<StepPtr> batches;
+    for (const auto& consumer : consumers) batches.push_back(next_step(*consumer));
+    const TestStep& step = world.step(number);
+    EXPECT_TRUE(hold_step(batches, step, random_layout(step.plan.samples, ranks, number)))
+        << "step " << number << " for " << ranks << " ranks";
+  }
+  for (const auto& consumer : consumers) EXPECT_EQ(consumer->state(), consumers[0]->state());
+  return consumers[0]->state();
+}
+
 TEST(Consumer, OtherTopologiesGetTheSameSteps) {
   on_any_schedule(
       [](ClientWorld& world) {
         world.producer().append_small(2, 2, 8);
-        const PlanStep plan_step = [](Step step,
-                                      const store::IndexedStep& stored) -> Result<model::StepPlan> {
-          return random_layout(stored.plan.samples, 3, step.value);
-        };
-        std::vector<std::unique_ptr<Consumer>> consumers;
-        for (HdpRank rank; rank.value < 3; ++rank) {
-          consumers.push_back(open(world, {.rank = rank, .ranks = 3, .plan_step = plan_step}));
-        }
-        for (std::uint64_t number = 0; number < 4; ++number) {
-          std::vector<StepPtr> batches;
-          for (const auto& consumer : consumers) batches.push_back(next_step(*consumer));
-          const TestStep& step = world.step(number);
-          EXPECT_TRUE(hold_step(batches, step, random_layout(step.plan.samples, 3, number)));
-        }
-        const auto planned = open(world);
+        const auto planned = open(world, {.ranks = 8});
         for (int i = 0; i < 4; ++i) static_cast<void>(next_step(*planned));
-        EXPECT_EQ(planned->state(), consumers[0]->state());
+        for (const std::uint32_t ranks : {1U, 2U, 3U, 5U, 16U}) {
+          EXPECT_EQ(read_laid_out_for(world, ranks), planned->state()) << ranks << " ranks";
+        }
       },
       5);
 }
