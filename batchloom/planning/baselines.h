@@ -29,7 +29,9 @@ Result<model::StepPlan> plan_static_cp(const StrategyInputs& inputs,
 
 /// "ByteScale", algorithm 1: what does not fit on one rank gets the fewest ranks that hold it, with
 /// as much offload as hides; the rest is packed into bins of the capacity. Then all is dealt to the
-/// ranks, whatever it costs.
+/// ranks, whatever it costs. Once like that, if offload is allowed, and once without any: the plan
+/// is the one that computes for less time. (Fewest ranks make the longest sample hold up all
+/// others.)
 Result<model::StepPlan> plan_naive_hdp(const StrategyInputs& inputs,
                                        std::vector<model::PlanSample> samples);
 

@@ -256,6 +256,22 @@ TEST(NaiveHdp, DealsByNumbersOfRanks) {
   EXPECT_THAT((members[{50, 30}]), ElementsAre(2));
 }
 
+std::vector<std::uint32_t> degrees_of(const StepPlan& plan);
+
+TEST(NaiveHdp, OffloadsWhereThatEndsEarlierOrIsTheOnlyWay) {
+  const StrategyInputs inputs = inputs_with_copies(100);
+  // On 2 ranks it would take 16 times as long as on 32.
+  EXPECT_THAT(degrees_of(plan_naive_hdp(inputs, samples_of(Lengths{32'000})).value()),
+              ElementsAre(32));
+  EXPECT_THAT(degrees_of(plan_naive_hdp(inputs, samples_of(Lengths{65'000})).value()),
+              ElementsAre(5));
+  // Two that meet on the way round wait for each other; on 3 ranks each they do not.
+  StrategyInputs slow = inputs;
+  slow.costs.launch_ns = 1'000'000'000;
+  EXPECT_THAT(degrees_of(plan_naive_hdp(slow, samples_of(Lengths{33'000, 33'000})).value()),
+              ElementsAre(3, 3));
+}
+
 std::vector<std::uint32_t> degrees_of(const StepPlan& plan) {
   std::vector<std::uint32_t> degrees;
   for (const model::Task& task : plan.tasks) degrees.push_back(task.members.size());

@@ -127,14 +127,16 @@ Result<std::vector<NaiveItem>> naive_items(const HdpCosts& costs, const CostMode
   return items;
 }
 
-Result<model::StepPlan> plan_naive_hdp(const StrategyInputs& inputs,
-                                       std::vector<model::PlanSample> samples) {
-  BL_RETURN_IF_ERROR(sort_by_id(samples));
+namespace {
+
+/// Algorithm 1, with equation 3 or without any offload. Of one layer.
+Result<PlanDraft> deal_naive(const StrategyInputs& inputs, bool offload,
+                             const std::vector<model::PlanSample>& samples) {
   const std::uint32_t ranks = inputs.topology.hdp_size();
   BL_ASSIGN_OR_RETURN(const HdpCosts costs,
                       HdpCosts::create(inputs.costs, {.ranks = ranks,
                                                       .capacity_tokens = inputs.capacity_tokens,
-                                                      .offload = inputs.offload}));
+                                                      .offload = offload}));
   BL_ASSIGN_OR_RETURN(const auto items, naive_items(costs, inputs.costs, samples));
   TaskList tasks(costs, samples);
   std::uint32_t next = 0;
@@ -142,9 +144,24 @@ Result<model::StepPlan> plan_naive_hdp(const StrategyInputs& inputs,
     tasks.add(ranks_from(next, item.degree, ranks), item.rows, item.offload);
     next = (next + item.degree) % ranks;
   }
-  PlanDraft draft = std::move(tasks).take();
-  scale(draft, inputs.costs.layers);
-  return make_plan(inputs.topology, "naive_hdp", std::move(samples), std::move(draft));
+  return std::move(tasks).take();
+}
+
+}  // namespace
+
+Result<model::StepPlan> plan_naive_hdp(const StrategyInputs& inputs,
+                                       std::vector<model::PlanSample> samples) {
+  BL_RETURN_IF_ERROR(sort_by_id(samples));
+  Result<PlanDraft> draft = deal_naive(inputs, false, samples);
+  if (inputs.offload) {
+    Result<PlanDraft> fewer_ranks = deal_naive(inputs, true, samples);
+    const bool better =
+        fewer_ranks.is_ok() && (!draft.is_ok() || fewer_ranks->makespan_ns < draft->makespan_ns);
+    if (better || !draft.is_ok()) draft = std::move(fewer_ranks);
+  }
+  BL_RETURN_IF_ERROR(draft.status());
+  scale(*draft, inputs.costs.layers);
+  return make_plan(inputs.topology, "naive_hdp", std::move(samples), std::move(*draft));
 }
 
 }  // namespace batchloom::planning
