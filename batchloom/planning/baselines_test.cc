@@ -265,6 +265,9 @@ TEST(NaiveHdp, OffloadsWhereThatEndsEarlierOrIsTheOnlyWay) {
               ElementsAre(32));
   EXPECT_THAT(degrees_of(plan_naive_hdp(inputs, samples_of(Lengths{65'000})).value()),
               ElementsAre(5));
+  EXPECT_THAT(
+      std::string(plan_naive_hdp(inputs, samples_of(Lengths{2'000'000})).status().message()),
+      HasSubstr("it needs 125 ranks of 1000 tokens each, with 65536/65536 of its"));
   // Two that meet on the way round wait for each other; on 3 ranks each they do not.
   StrategyInputs slow = inputs;
   slow.costs.launch_ns = 1'000'000'000;
