@@ -12,6 +12,13 @@
 //   events    the one total order in which tasks go forward and backward; each rank follows its
 //   part
 //
+// With pipeline stages (extent P of axis pp) the events are those of the last stage, and the other
+// stages follow from the order of the tasks. Each task has a slot: the first one after the slots of
+// all that its members run before it. Stage p goes forward with the next task while that one's slot
+// is less than P - p after the slot of the next task to go backward, and else goes backward: 1F1B.
+// So the last stage takes each task forward and at once backward, as the events say. All members of
+// a task see the same slots, so that no stage waits for itself.
+//
 // A task is one gang: each member runs exactly one micro-batch of it. A whole sample, or a pack of
 // them, on one rank is a task with one member. A micro-batch without pieces is a filler: it runs
 // one token whose mask is 0, so that collectives match.

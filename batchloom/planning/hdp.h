@@ -7,7 +7,8 @@
 //
 // It is gang scheduling of moldable tasks. The plan states the lower bound that no plan of the step
 // can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works: gang_placement.h,
-// rank_loads.h, load_repair.h, in this order. Where the topology has pipeline stages: hdp_pipeline.h.
+// rank_loads.h, load_repair.h, in this order; where the topology has pipeline stages,
+// hdp_pipeline.h.
 #pragma once
 
 #include <optional>

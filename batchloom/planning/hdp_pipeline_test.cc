@@ -130,8 +130,8 @@ TEST(HdpPipeline, IsNeverWorseThanThePublishedRules) {
     DrawnStep step{.stages = static_cast<std::uint32_t>(2 + random.below(4)),
                    .ranks = static_cast<std::uint32_t>(1 + random.below(16)),
                    .lengths = {}};
-    step.lengths = hard_lengths(random, seed % 6, 1 + random.below(300),
-                                step.ranks * kPipelineCapacity);
+    step.lengths =
+        hard_lengths(random, seed % 6, 1 + random.below(300), step.ranks * kPipelineCapacity);
     const StepPlan ours = planned(step);
     const auto topology = pipelines(step.stages, step.ranks);
     for (const auto plan_paper : {plan_dp_balance, plan_pp_balance}) {
@@ -258,8 +258,8 @@ RC_GTEST_PROP(PipelineTasks, EndsAreThoseOfTheWalk, ()) {
     }
     for (const std::uint32_t rank : members.back()) next[rank] = slot + 1;
     slots.push_back(slot);
-    phases.push_back({*rc::gen::inRange<std::uint64_t>(0, 50),
-                      *rc::gen::inRange<std::uint64_t>(0, 50)});
+    phases.push_back(
+        {*rc::gen::inRange<std::uint64_t>(0, 50), *rc::gen::inRange<std::uint64_t>(0, 50)});
     if (set & 1) of_rank_0.push_back(phases.back());
     tasks.add(hdp_ranks, {}, phases.back());
   }
@@ -298,8 +298,7 @@ RC_GTEST_PROP(PaperBalance, IsTheSameForAnyOrder, ()) {
 
 TEST(PaperBalance, TakesTheFewestRanks) {
   const auto samples = samples_of(StepLengths{100'000, 9'000, 500, 7'692});
-  const StepPlan plan =
-      plan_dp_balance(costs_of_test(), pipelines(1, 16), {}, samples).value();
+  const StepPlan plan = plan_dp_balance(costs_of_test(), pipelines(1, 16), {}, samples).value();
   ASSERT_EQ(plan.tasks.size(), 3U);
   std::vector<std::uint32_t> degrees;
   for (const model::Task& task : plan.tasks) degrees.push_back(task.members.size());
@@ -322,8 +321,8 @@ TEST(PaperBalance, WithActivationsOnTheHostTakesFewer) {
 
 TEST(PaperBalance, RefusesOptionsThatAreNone) {
   const auto topology = pipelines(1, 2);
-  EXPECT_TRUE(plan_dp_balance(costs_of_test(), topology, {.buckets = 0}, {})
-                  .is(ErrorKind::kInvalid));
+  EXPECT_TRUE(
+      plan_dp_balance(costs_of_test(), topology, {.buckets = 0}, {}).is(ErrorKind::kInvalid));
   EXPECT_TRUE(plan_dp_balance(costs_of_test(), topology, {.capacity_tokens = 0}, {})
                   .is(ErrorKind::kInvalid));
   EXPECT_EQ(plan_dp_balance(costs_of_test(), topology, {}, samples_of(StepLengths{5, 0}))

@@ -123,12 +123,11 @@ Status PaperBalance::add_long(std::uint32_t row) {
         "allow activations on the host, or cut samples at fewer tokens (max_sample_tokens)",
         to_string(samples_[row].id), tokens, degree, capacity, ranks_));
   }
-  items_.push_back(
-      {.degree = degree,
-       .tokens = tokens,
-       .phases = pipeline_.gang(costs_, costs_.attention_ns(tokens), tokens, degree),
-       .offload = costs_.offload((tokens - 1) / degree + 1),
-       .rows = {SampleIndex(row)}});
+  items_.push_back({.degree = degree,
+                    .tokens = tokens,
+                    .phases = pipeline_.gang(costs_, costs_.attention_ns(tokens), tokens, degree),
+                    .offload = costs_.offload((tokens - 1) / degree + 1),
+                    .rows = {SampleIndex(row)}});
   return Status::ok();
 }
 
@@ -148,8 +147,8 @@ std::uint32_t PaperBalance::degree_with_offload(std::uint32_t tokens) const {
                                   ? all
                                   : static_cast<std::uint64_t>(hidden_bytes * all / act_bytes);
   // Below this one, not even one rank is saved.
-  const Wide least = std::min<Wide>(
-      all, Wide{model_.layers} * capacity * all / (Wide{copied} * tokens));
+  const Wide least =
+      std::min<Wide>(all, Wide{model_.layers} * capacity * all / (Wide{copied} * tokens));
   if (ratio < least) return plain;
   const Wide kept = Wide{kLayersKept} * all + Wide{all - ratio} * copied;
   const Wide room = Wide{model_.layers} * capacity * all;
@@ -173,8 +172,8 @@ void PaperBalance::make_packs(Pool& pool) {
     }
     if (pack.rows.empty()) return;
     pack.tokens = options_.capacity_tokens - room;
-    pack.phases = pipeline_.pack(costs_, attention_ns, attention_forward_ns,
-                                 options_.capacity_tokens - room);
+    pack.phases =
+        pipeline_.pack(costs_, attention_ns, attention_forward_ns, options_.capacity_tokens - room);
     items_.push_back(std::move(pack));
   }
 }
@@ -243,8 +242,8 @@ void PaperBalance::deal(Rule rule) {
 
 void PaperBalance::assign(const PaperItem& item, std::span<const std::uint32_t> lagging) {
   std::vector<std::uint32_t> chosen(
-      lagging.begin(), lagging.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(
-                                             item.degree, lagging.size())));
+      lagging.begin(), lagging.begin() + static_cast<std::ptrdiff_t>(
+                                             std::min<std::size_t>(item.degree, lagging.size())));
   if (chosen.size() < item.degree) {
     std::vector<bool> is_chosen(ranks_, false);
     for (const std::uint32_t rank : chosen) is_chosen[rank] = true;
@@ -283,9 +282,9 @@ Result<model::StepPlan> plan_paper(Rule rule, std::string_view name, const CostM
                       PaperBalance(model, costs, pipeline, options, samples).make(rule));
   std::vector<std::uint32_t> tokens;
   for (const model::PlanSample& sample : samples) tokens.push_back(sample.tokens);
-  BL_ASSIGN_OR_RETURN(
-      const HdpProblem problem,
-      make_problem(costs, tokens, [&](std::uint32_t row) { return to_string(samples[row].id); }));
+  BL_ASSIGN_OR_RETURN(const HdpProblem problem, make_problem(costs, tokens, [&](std::uint32_t row) {
+                        return to_string(samples[row].id);
+                      }));
   const PipelineEnds ends = tasks.ends(pipeline.stages());
   return make_pipeline_plan(topology, name, std::move(samples), tasks.draft(ends.makespan_ns),
                             pipeline, pipeline_bound(pipeline, costs, problem));

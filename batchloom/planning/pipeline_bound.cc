@@ -16,8 +16,8 @@ PipelineBound pipeline_bound(const PipelineCosts& pipeline, const HdpCosts& cost
     least.backward_ns = std::min(least.backward_ns, phases.backward_ns);
   };
   for (const ShortSample& sample : problem.shorts) {
-    consider(pipeline.pack(costs, sample.attention_ns,
-                           pipeline.attention_forward_ns(sample.tokens), sample.tokens));
+    consider(pipeline.pack(costs, sample.attention_ns, pipeline.attention_forward_ns(sample.tokens),
+                           sample.tokens));
   }
   for (const LongSample& sample : problem.longs) {
     for (const DegreeChoice& choice : problem.choices_of(sample)) {

@@ -30,8 +30,8 @@ PhaseTimes PipelineCosts::gang(const HdpCosts& costs, std::uint64_t attention_ns
                                std::uint32_t tokens, std::uint32_t degree) const {
   const auto divided = [degree](std::uint64_t time_ns) { return (time_ns + degree - 1) / degree; };
   const std::uint32_t share = (tokens + degree - 1) / degree;
-  PhaseTimes phases = pack(costs, divided(attention_ns),
-                           divided(model_.attention_forward.time_ns(tokens)), share);
+  PhaseTimes phases =
+      pack(costs, divided(attention_ns), divided(model_.attention_forward.time_ns(tokens)), share);
   if (share > costs.shape().capacity_tokens && model_.copy_bytes_per_s > 0) {
     const Wide bytes = Wide{share} * model_.activation_bytes_per_token *
                        costs.offload(share).value / model::kOffloadAll.value;

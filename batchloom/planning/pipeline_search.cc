@@ -65,9 +65,8 @@ class PipelineSearch {
     }
     const std::size_t packs = schedule.size();
     for (std::uint32_t i = 0; i < problem_.shorts.size(); ++i) add_short(schedule, packs, i);
-    std::ranges::stable_sort(schedule, std::greater<>(), [this](const PipelineJob& job) {
-      return phases_of(job).total_ns();
-    });
+    std::ranges::stable_sort(schedule, std::greater<>(),
+                             [this](const PipelineJob& job) { return phases_of(job).total_ns(); });
     if (start % 2 == 0) return schedule;
     Schedule up, down;
     for (std::size_t i = 0; i < schedule.size(); ++i) {

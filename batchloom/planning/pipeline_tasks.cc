@@ -62,8 +62,7 @@ PipelineEnds PipelineTasks::ends(std::uint32_t stages) const {
     for (std::uint32_t place = begins[slot]; place < begins[slot + 1]; ++place) {
       const Slotted& task = tasks_[order[place]];
       std::uint64_t& end_ns = (backward ? backward_end_ns : forward_end_ns)[order[place]];
-      const auto members =
-          std::span(members_).subspan(task.members.begin, task.members.size());
+      const auto members = std::span(members_).subspan(task.members.begin, task.members.size());
       for (const model::HdpRank rank : members) {
         end_ns = std::max(end_ns, free_on_stage[rank.value]);
       }

@@ -77,7 +77,7 @@ class RankSequencer {
   LonePipeline lone_;
   std::vector<std::uint64_t> attention_forward_ns_;  // By short sample.
   std::vector<Pack> packs_;
-  std::vector<PhaseTimes> phases_;     // By pack.
+  std::vector<PhaseTimes> phases_;      // By pack.
   std::vector<std::uint32_t> pack_of_;  // By place in the items.
   std::vector<PhaseTimes> tasks_;
 };
