@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kExact = 1000;
 constexpr std::uint64_t kClose = 1016;        ///< Better ones are not worth another try.
 constexpr std::uint64_t kCloseOfMany = 1018;  ///< The same with many ranks, where a try is long.
-constexpr std::uint64_t kVeryClose = 1006;    ///< Exchanges stop here; with many ranks above.
+constexpr std::uint64_t kVeryClose = 1006;    ///< Exchanges stop here; with many ranks, above.
 constexpr std::uint64_t kCoarseFirst = 1015;  ///< The first target where packs are coarse.
 constexpr std::uint64_t kFineStep = 4;        ///< From one target to the next.
 constexpr std::uint64_t kLittleIdle = 5;
@@ -65,7 +65,7 @@ HdpAssignment fill_up(const HdpCosts& costs, const HdpProblem& problem, GangPlac
   const std::uint64_t bound_ns = problem.lower_bound_ns();
   const bool many = costs.shape().ranks > kManyRanks;
   repair_loads(loads, bound_ns,
-               {.enough_ns = share_of(bound_ns, many ? kClose : kVeryClose),
+               {.enough_ns = share_of(bound_ns, many ? kCloseOfMany : kVeryClose),
                 .rounds = 5,
                 .steps = 1500 + costs.shape().ranks / 6});
   const std::uint64_t makespan_ns = loads.makespan_ns();
