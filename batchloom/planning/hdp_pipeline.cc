@@ -39,11 +39,11 @@ class PipelineAssigner {
       const std::uint64_t before_ns = best_ ? best_->makespan_ns : UINT64_MAX;
       if (best_ && *gangs == gangs_) continue;  // Nothing new.
       use(*std::move(gangs));
-      improve(effort_.rounds, {.more_packs = 3, .grow = 2, .shrink = 3, .before = 3});
+      improve(effort_.rounds, {.more_packs = 2, .grow = 1, .shrink = 3, .before = 2});
       if (best_->makespan_ns < before_ns) best_gangs_ = gangs_;
     }
     use(best_gangs_);
-    improve(effort_.final_rounds, {.more_packs = 6, .grow = 4, .shrink = 6, .before = 4});
+    improve(effort_.final_rounds, {.more_packs = 4, .grow = 3, .shrink = 4, .before = 3});
     return *std::move(best_);
   }
 

@@ -18,9 +18,9 @@
 namespace batchloom::planning {
 
 struct HdpPipelineEffort {
-  int targets = 8;       ///< That gangs could keep.
+  int targets = 6;       ///< That gangs could keep.
   int rounds = 2;        ///< For each of them.
-  int final_rounds = 6;  ///< For the best.
+  int final_rounds = 4;  ///< For the best.
 };
 
 /// What pipelines run, times being of one layer, and how long they take.

@@ -10,9 +10,9 @@
 namespace batchloom::planning {
 namespace {
 
-constexpr std::uint64_t kMovesMost = 1000;
+constexpr std::uint64_t kMovesMost = 500;
 constexpr std::uint64_t kMovesLeast = 20;
-constexpr std::uint64_t kVisits = 8'000'000;  ///< Of ranks and events, of all moves, about.
+constexpr std::uint64_t kVisits = 4'000'000;  ///< Of ranks and events, of all moves, about.
 constexpr int kStarts = 4;
 
 constexpr std::uint32_t kNoSample = UINT32_MAX;
