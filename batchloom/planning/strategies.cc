@@ -28,7 +28,8 @@ Result<model::StepPlan> hdp_with(const StrategyInputs& inputs, StepSamples sampl
                       HdpPlanner::create(inputs.costs, inputs.topology,
                                          {.capacity_tokens = inputs.capacity_tokens,
                                           .min_share_tokens = inputs.min_share_tokens,
-                                          .offload = inputs.offload}));
+                                          .offload = inputs.offload,
+                                          .ring = !inputs.topology.levels().empty()}));
   return planner.plan(std::move(samples));
 }
 
