@@ -31,7 +31,7 @@ TEST(Strategies, UnknownOnesAreToldTheNames) {
   const auto refused = plan_with("best", {}, {});
   EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
   EXPECT_THAT(std::string(refused.status().message()), HasSubstr("\"best\""));
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("two_level, hdp"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("pp_balance, hdp"));
 }
 
 }  // namespace
