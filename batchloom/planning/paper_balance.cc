@@ -21,7 +21,7 @@ using model::SampleIndex;
 
 __extension__ using Wide = unsigned __int128;
 
-constexpr std::uint32_t kLayersKept = 2;  ///< On the device, whatever is copied.
+constexpr std::uint32_t kPaperLayersKept = 2;  ///< On the device, whatever is copied.
 
 /// A sequence on several ranks, or a pack on one.
 struct PaperItem {
@@ -135,9 +135,9 @@ Status PaperBalance::add_long(std::uint32_t row) {
 std::uint32_t PaperBalance::degree_with_offload(std::uint32_t tokens) const {
   const std::uint64_t capacity = options_.capacity_tokens;
   const auto plain = static_cast<std::uint32_t>((tokens - 1) / capacity + 1);
-  if (model_.layers <= kLayersKept) return plain;
+  if (model_.layers <= kPaperLayersKept) return plain;
   const std::uint64_t all = model::kOffloadAll.value;
-  const std::uint64_t copied = model_.layers - kLayersKept;
+  const std::uint64_t copied = model_.layers - kPaperLayersKept;
   const std::uint64_t forward_ns =
       model_.attention_forward.time_ns(tokens) + model_.linear_forward.time_ns(tokens);
   const Wide act_bytes = Wide{tokens} * model_.activation_bytes_per_token;
@@ -150,7 +150,7 @@ std::uint32_t PaperBalance::degree_with_offload(std::uint32_t tokens) const {
   const Wide least =
       std::min<Wide>(all, Wide{model_.layers} * capacity * all / (Wide{copied} * tokens));
   if (ratio < least) return plain;
-  const Wide kept = Wide{kLayersKept} * all + Wide{all - ratio} * copied;
+  const Wide kept = Wide{kPaperLayersKept} * all + Wide{all - ratio} * copied;
   const Wide room = Wide{model_.layers} * capacity * all;
   return std::min(plain, static_cast<std::uint32_t>((kept * tokens + room - 1) / room));
 }
