@@ -24,7 +24,7 @@ struct PipelineJob {
   std::vector<std::uint32_t> shorts;
 };
 
-using Schedule = std::vector<PipelineJob>;
+using JobOrder = std::vector<PipelineJob>;
 
 class PipelineSearch {
  public:
@@ -36,10 +36,10 @@ class PipelineSearch {
     const std::uint64_t visits = (samples + 1) * ranks_ * (2 * pipeline_.stages() + 4);
     const std::uint64_t moves = std::clamp(kVisits / visits, kMovesLeast, kMovesMost);
     for (int start = 0; start < kStarts; ++start) {
-      Schedule schedule = first_schedule(start);
+      JobOrder schedule = first_schedule(start);
       std::uint64_t end_ns = evaluate(schedule).second;
       for (std::uint64_t move = 0; move < moves; ++move) {
-        Schedule changed = schedule;
+        JobOrder changed = schedule;
         change(changed);
         const std::uint64_t changed_ns = evaluate(changed).second;
         if (changed_ns > end_ns) continue;
@@ -56,8 +56,8 @@ class PipelineSearch {
  private:
   /// By descending time or, every other start, with half of the tasks before the longest. Long
   /// samples on as many ranks as they can use or, for later starts, on as few.
-  Schedule first_schedule(int start) const {
-    Schedule schedule;
+  JobOrder first_schedule(int start) const {
+    JobOrder schedule;
     for (std::uint32_t i = 0; i < problem_.longs.size(); ++i) {
       const std::size_t choices = problem_.choices_of(problem_.longs[i]).size();
       schedule.push_back(
@@ -68,7 +68,7 @@ class PipelineSearch {
     std::ranges::stable_sort(schedule, std::greater<>(),
                              [this](const PipelineJob& job) { return phases_of(job).total_ns(); });
     if (start % 2 == 0) return schedule;
-    Schedule up, down;
+    JobOrder up, down;
     for (std::size_t i = 0; i < schedule.size(); ++i) {
       (i % 2 == 0 ? down : up).push_back(std::move(schedule[i]));
     }
@@ -78,7 +78,7 @@ class PipelineSearch {
   }
 
   /// To the first pack, from place `packs` on, that has room for it.
-  void add_short(Schedule& schedule, std::size_t packs, std::uint32_t item) const {
+  void add_short(JobOrder& schedule, std::size_t packs, std::uint32_t item) const {
     for (std::size_t i = packs; i < schedule.size(); ++i) {
       if (!has_room(schedule[i], item)) continue;
       schedule[i].shorts.push_back(item);
@@ -94,7 +94,7 @@ class PipelineSearch {
     return tokens <= costs_.shape().capacity_tokens;
   }
 
-  void change(Schedule& schedule) {
+  void change(JobOrder& schedule) {
     const std::size_t a = random_.below(schedule.size());
     PipelineJob& job = schedule[a];
     const std::uint64_t kind = random_.below(3);
@@ -117,7 +117,7 @@ class PipelineSearch {
   }
 
   /// To another pack, or to one of its own.
-  void move_short(Schedule& schedule, std::size_t from) {
+  void move_short(JobOrder& schedule, std::size_t from) {
     const std::size_t place = random_.below(schedule[from].shorts.size());
     const std::uint32_t item = schedule[from].shorts[place];
     const std::size_t to = random_.below(schedule.size() + 1);
@@ -150,7 +150,7 @@ class PipelineSearch {
     return problem_.choices_of(problem_.longs[job.long_sample])[job.choice].degree;
   }
 
-  std::pair<PipelineTasks, std::uint64_t> evaluate(const Schedule& schedule) {
+  std::pair<PipelineTasks, std::uint64_t> evaluate(const JobOrder& schedule) {
     PipelineTasks tasks(ranks_);
     std::vector<std::uint64_t> load_ns(ranks_, 0);
     std::vector<std::uint32_t> order(ranks_);
