@@ -21,15 +21,17 @@ if(BATCHLOOM_TESTS)
     GTest::gmock rapidcheck rapidcheck_gtest fmt::fmt batchloom_warnings batchloom_test_code)
 endif()
 
-# add_module(NAME [DEPENDS target...] [LINK target...] [TEST_LINK target...])
+# add_module(NAME [PURE] [DEPENDS target...] [LINK target...] [TEST_LINK target...])
 #
 # Makes the static library batchloom_<NAME> (alias batchloom::<NAME>) from the .cc files of the
 # current folder, and, where tests are built, batchloom_<NAME>_tests from its *_test.cc files.
 # DEPENDS are what a user of the module's headers needs too; LINK are implementation details, named
 # in .cc files only; TEST_LINK are for tests and fixtures. Files called *_testing.{h,cc} are shared
 # fixtures: they go into the library batchloom_<NAME>_testing, which other modules' tests may link.
+# A PURE module's functions share no state with anybody: there is nothing in its tests for
+# ThreadSanitizer, which leaves them out (BATCHLOOM_PURE_TESTS).
 function(add_module NAME)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
+  cmake_parse_arguments(ARG "PURE" "" "DEPENDS;LINK;TEST_LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
   file(GLOB headers CONFIGURE_DEPENDS *.h)
   set(tests ${sources})
@@ -57,7 +59,7 @@ function(add_module NAME)
       PRIVATE ${ARG_LINK} batchloom_warnings batchloom_test_code)
     target_precompile_headers(${target}_testing REUSE_FROM batchloom_test_headers)
   endif()
-  if(tests)
+  if(tests AND (BATCHLOOM_PURE_TESTS OR NOT ARG_PURE))
     add_test_program(${target}_tests PREFIX ${NAME}. SOURCES ${tests}
       LINK ${target} $<TARGET_NAME_IF_EXISTS:${target}_testing> ${ARG_LINK} ${ARG_TEST_LINK})
   endif()

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <string>
 
+#include "batchloom/objstore/file_faults_testing.h"
 #include "batchloom/store/batch_reader.h"
 #include "batchloom/store/batch_testing.h"
 #include "batchloom/store/store_fixture_testing.h"
@@ -17,7 +19,7 @@ using model::HdpRank;
 
 class BatchDamage : public StoreTest {
  protected:
-  BatchDamage() {
+  explicit BatchDamage(TestBatch batch = small_batch()) : batch_(std::move(batch)) {
     batch_.options.identity.stream = other_->uuid();
     built_ = batch_.build();
     object_ = object_of(built_);
@@ -55,7 +57,7 @@ class BatchDamage : public StoreTest {
     }
   }
 
-  TestBatch batch_ = small_batch();
+  TestBatch batch_;
   BuiltBatch built_;
   Bytes object_;
   Entry entry_;
@@ -103,6 +105,138 @@ TEST_F(BatchDamage, TruncatedAnywhereIsFoundByEverybody) {
     }
   }
   EXPECT_EQ(versions_, 0U);
+}
+
+bool has_labels_and_tensors(const TestStep& step) {
+  return std::ranges::any_of(step.tensors, [](const auto& of) { return !of.empty(); }) &&
+         std::ranges::any_of(step.plan.samples, [](const model::PlanSample& sample) {
+           return sample.valid_labels > 0 && sample.valid_labels < sample.tokens;
+         });
+}
+
+/// The smallest of some objects with all that a piece may have, so that every byte can take every
+/// value.
+TestBatch tiny_batch() {
+  std::optional<TestBatch> smallest;
+  std::uint64_t least_bytes = UINT64_MAX;
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    TestBatch batch = random_batch({.seed = seed, .steps = 1, .ranks = 1, .samples = 1});
+    const std::uint64_t size_bytes = batch.build().size_bytes;
+    if (size_bytes >= least_bytes || !has_labels_and_tensors(batch.steps.front())) continue;
+    least_bytes = size_bytes;
+    smallest = std::move(batch);
+  }
+  return std::move(smallest).value();
+}
+
+/// Whoever reads the part in which a byte lies must complain; all others must get what was put in.
+class EveryByteDamaged : public BatchDamage {
+ protected:
+  EveryByteDamaged() : BatchDamage(tiny_batch()) {
+    put_object(memory_, entry_, object_);
+    index_ = BatchReader(*other_).read_index(entry_, {}).value();
+  }
+
+  Result<FetchedPieces> read_piece(std::uint32_t position, std::uint32_t piece) {
+    return BatchReader(*other_).read_pieces(entry_, *index_, position, std::span(&piece, 1), {});
+  }
+  bool is_around(std::uint64_t place) const { return place < runs_begin() || place >= runs_end(); }
+  static bool owns_piece(const IndexedPiece& piece, std::uint64_t place) {
+    bool owned = false;
+    piece.slices.for_each(
+        [&](const Slice& slice) { owned |= place >= slice.offset_bytes && place < slice.end(); });
+    return owned;
+  }
+  /// Calls visit(position, number, piece) for each piece.
+  template <class Visit>
+  void for_each_piece(Visit visit) const {
+    for (std::uint32_t position = 0; position < built_.steps; ++position) {
+      const auto& pieces = index_->pieces[position];
+      for (std::uint32_t i = 0; i < pieces.size(); ++i) visit(position, i, pieces[i]);
+    }
+  }
+
+  void expect_owners_complain(std::uint64_t place, const std::string& what) {
+    std::size_t readers = 0;
+    const auto complains = [&](const Status& status) {
+      ++readers;
+      expect_complaint(status, what);
+    };
+    if (is_around(place)) complains(read_index());
+    for (HdpRank rank(0); rank.value < built_.ranks; ++rank) {
+      if (owns(rank, place)) complains(read_runs(rank));
+    }
+    for_each_piece([&](std::uint32_t position, std::uint32_t i, const IndexedPiece& piece) {
+      if (!owns_piece(piece, place)) return;
+      complains(read_piece(position, i).status());
+      ++pieces_damaged_;
+    });
+    EXPECT_GT(readers, 0U) << what << "nobody reads it";
+  }
+  void expect_others_get_what_was_put_in(std::uint64_t place, const std::string& what) {
+    if (!is_around(place)) {
+      const auto index = BatchReader(*other_).read_index(entry_, {});
+      ASSERT_TRUE(index.is_ok()) << what << index.status().to_string();
+      EXPECT_TRUE(compare_index(**index, batch_).is_ok()) << what;
+    }
+    for (HdpRank rank(0); rank.value < built_.ranks; ++rank) {
+      if (owns(rank, place)) continue;
+      const auto runs = BatchReader(*other_).read_runs(entry_, rank, {});
+      ASSERT_TRUE(runs.is_ok()) << what << runs.status().to_string();
+      for (std::uint32_t position = 0; position < built_.steps; ++position) {
+        const Status same = compare_run((*runs)[position], batch_, position, rank);
+        EXPECT_TRUE(same.is_ok()) << what << same.to_string();
+      }
+    }
+    for_each_piece([&](std::uint32_t position, std::uint32_t i, const IndexedPiece& piece) {
+      if (owns_piece(piece, place)) return;
+      const auto read = read_piece(position, i);
+      ASSERT_TRUE(read.is_ok()) << what << read.status().to_string();
+      const Status same =
+          compare_piece(read->pieces.at(0), batch_.steps[position], batch_.options.token_width, i);
+      EXPECT_TRUE(same.is_ok()) << what << same.to_string();
+    });
+  }
+
+  std::shared_ptr<const BatchIndex> index_;
+  std::size_t pieces_damaged_ = 0;
+};
+
+TEST_F(EveryByteDamaged, AnyOtherValueIsFoundByWhoeverReadsIt) {
+  const auto stride = static_cast<unsigned>(objstore::fault_stride());
+  const std::size_t values = (254 + stride) / stride;
+  std::size_t places_of_pieces = 0;
+  for (std::size_t place = 0; place < object_.size() && !HasFailure(); ++place) {
+    const std::byte was = object_[place];
+    for (unsigned change = 1; change < 256; change += stride) {
+      object_[place] = was ^ static_cast<std::byte>(change);
+      put_object(memory_, entry_, object_);
+      const std::string what =
+          "byte " + std::to_string(place) + " changed by " + std::to_string(change) + ": ";
+      expect_owners_complain(place, what);
+      // They do not read the byte, or pass over it: that it was changed counts, not to what.
+      if (change == 1) expect_others_get_what_was_put_in(place, what);
+    }
+    object_[place] = was;
+    for_each_piece([&](std::uint32_t, std::uint32_t, const IndexedPiece& piece) {
+      places_of_pieces += std::size_t{owns_piece(piece, place)};
+    });
+  }
+  EXPECT_EQ(versions_, 2 * values * (built_.ranks * built_.steps + 1));
+  EXPECT_GT(places_of_pieces, 20U) << "the object should hold some payload";
+  EXPECT_EQ(pieces_damaged_, values * places_of_pieces);
+}
+
+TEST_F(EveryByteDamaged, HoldsAllThatAPieceMayHave) {
+  EXPECT_LE(object_.size(), 2'500U);
+  bool labels = false;
+  bool tensors = false;
+  for_each_piece([&](std::uint32_t, std::uint32_t, const IndexedPiece& piece) {
+    labels |= piece.slices.labels.size_bytes > 0;
+    tensors |= !piece.slices.tensors.empty();
+  });
+  EXPECT_TRUE(labels);
+  EXPECT_TRUE(tensors);
 }
 
 /// Each object's entry, read from the other's bytes.
