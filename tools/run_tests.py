@@ -70,7 +70,7 @@ STAGES = (
     ),
     Stage(
         "bench",
-        (("bench/run", "commit", "--quick"), ("bench/run", "store", "--quick")),
+        tuple(("bench/run", name, "--quick") for name in ("commit", "store", "planner")),
         full=True,
     ),
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
