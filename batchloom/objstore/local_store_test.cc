@@ -281,7 +281,7 @@ TEST_P(LocalStoreOnRealDisk, FoldersMayBeLinksButNothingElse) {
   }
 }
 
-std::string name_of(const testing::TestParamInfo<Disk>& disk) {
+std::string name_of_disk(const testing::TestParamInfo<Disk>& disk) {
   switch (disk.param) {
     case Disk::kFake: return "Fake";
     case Disk::kRealUnnamed: return "RealUnnamed";
@@ -292,9 +292,9 @@ std::string name_of(const testing::TestParamInfo<Disk>& disk) {
 
 INSTANTIATE_TEST_SUITE_P(EveryDisk, LocalStoreOn,
                          testing::Values(Disk::kFake, Disk::kRealUnnamed, Disk::kRealNamed),
-                         name_of);
+                         name_of_disk);
 INSTANTIATE_TEST_SUITE_P(RealDisk, LocalStoreOnRealDisk,
-                         testing::Values(Disk::kRealUnnamed, Disk::kRealNamed), name_of);
+                         testing::Values(Disk::kRealUnnamed, Disk::kRealNamed), name_of_disk);
 
 }  // namespace
 }  // namespace batchloom::objstore
