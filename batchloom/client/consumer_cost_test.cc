@@ -151,9 +151,7 @@ TEST(ConsumerCost, StepByStepTheRowsOfAPackAreReadOnceAndEachStepOnce) {
   for (const auto& [ranks, gets] : {std::pair{42U, 3U + 2U}, std::pair{43U, 3U + 2U + 4U}}) {
     SCOPED_TRACE(testing::Message() << ranks << " ranks");
     const Shape shape{.ranks = ranks, .steps_per_object = 3};
-    on_any_schedule(
-        [&, gets = gets](ClientWorld& world) { EXPECT_EQ(gets_of_four(world, shape, 4), gets); },
-        3);
+    on_any_schedule([&](ClientWorld& world) { EXPECT_EQ(gets_of_four(world, shape, 4), gets); }, 3);
   }
 }
 

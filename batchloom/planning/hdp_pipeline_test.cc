@@ -42,8 +42,8 @@ model::Topology pipelines(std::uint32_t stages, std::uint32_t ranks) {
 
 /// Lognormal, two points, all equal, one giant among dust, around powers of two, and what longest
 /// first is worst at: two of each length, and three of the shortest.
-StepLengths hard_lengths(Random& random, std::uint64_t kind, std::size_t count,
-                         std::uint32_t most) {
+StepLengths lengths_hard_to_order(Random& random, std::uint64_t kind, std::size_t count,
+                                  std::uint32_t most) {
   const auto up_to = [&](std::uint64_t n) {
     return static_cast<std::uint32_t>(1 + random.below(std::min<std::uint64_t>(n, most)));
   };
@@ -95,7 +95,7 @@ DrawnStep drawn_step(std::uint32_t ranks_most, std::size_t samples_most) {
   const auto kind = *rc::gen::inRange<std::uint64_t>(0, 6);
   const auto count = *rc::gen::inRange<std::size_t>(0, samples_most + 1);
   Random random(*rc::gen::arbitrary<std::uint64_t>());
-  step.lengths = hard_lengths(random, kind, count, step.ranks * kPipelineCapacity);
+  step.lengths = lengths_hard_to_order(random, kind, count, step.ranks * kPipelineCapacity);
   return step;
 }
 
@@ -131,8 +131,8 @@ TEST(HdpPipeline, IsNeverWorseThanThePublishedRules) {
     DrawnStep step{.stages = static_cast<std::uint32_t>(2 + random.below(4)),
                    .ranks = static_cast<std::uint32_t>(1 + random.below(16)),
                    .lengths = {}};
-    step.lengths =
-        hard_lengths(random, seed % 6, 1 + random.below(300), step.ranks * kPipelineCapacity);
+    step.lengths = lengths_hard_to_order(random, seed % 6, 1 + random.below(300),
+                                         step.ranks * kPipelineCapacity);
     const StepPlan ours = planned(step);
     const auto topology = pipelines(step.stages, step.ranks);
     for (const auto plan_paper : {plan_dp_balance, plan_pp_balance}) {

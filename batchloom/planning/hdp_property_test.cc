@@ -28,7 +28,7 @@ rc::Gen<std::uint32_t> up_to(std::uint32_t most) {
 }
 
 /// About lognormal, with a median of 2,000 tokens: a sum of four draws, as an exponent.
-rc::Gen<Lengths> lognormal(std::uint32_t most) {
+rc::Gen<Lengths> lognormal_lengths(std::uint32_t most) {
   const auto draw = rc::gen::inRange(0, 65);
   return rc::gen::container<Lengths>(rc::gen::map(
       rc::gen::tuple(draw, draw, draw, draw), [most](const std::tuple<int, int, int, int>& drawn) {
@@ -86,8 +86,8 @@ rc::Gen<Lengths> hard_for_lpt(std::uint32_t ranks, std::uint32_t most) {
 }
 
 rc::Gen<Lengths> any_lengths(std::uint32_t ranks, std::uint32_t most) {
-  return rc::gen::oneOf(lognormal(most), two_point(most), all_equal(most), giant_and_dust(most),
-                        around_edges(most), hard_for_lpt(ranks, most),
+  return rc::gen::oneOf(lognormal_lengths(most), two_point(most), all_equal(most),
+                        giant_and_dust(most), around_edges(most), hard_for_lpt(ranks, most),
                         rc::gen::container<Lengths>(up_to(most)));
 }
 
