@@ -65,7 +65,7 @@ STAGES = (
     Stage("tsan", (build("tsan"), ctest("tsan")), full=True),
     Stage(
         "simulation",
-        (build("release"), ("build/release/batchloom", "sim", "store", "--seeds=5000")),
+        (build("release"), ("build/release/batchloom", "sim", "store", "--seeds=3000")),
         full=True,
     ),
     Stage(
@@ -74,7 +74,7 @@ STAGES = (
         full=True,
     ),
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
-    Stage("fuzz", (("scripts/fuzz", "--seconds=10"),), full=True),
+    Stage("fuzz", (("scripts/fuzz", "--seconds=8"),), full=True),
 )
 
 
