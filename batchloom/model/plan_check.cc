@@ -55,9 +55,13 @@ Status check_ids_by_sorting(const StepPlan& plan) {
   return twice == ids.end() ? Status::ok() : listed_twice(*twice);
 }
 
-/// By a hash table, which takes a fraction of the time that sorting does. A hostile plan may be
-/// made of ids that hash alike: that one is sorted.
+/// In one look where ids ascend, as planners leave them. Else by a hash table, which takes a
+/// fraction of the time that sorting does. A hostile plan may be made of ids that hash alike: that
+/// one is sorted.
 Status check_ids(const StepPlan& plan) {
+  const auto disordered = std::ranges::adjacent_find(
+      plan.samples, [](const PlanSample& a, const PlanSample& b) { return !(a.id < b.id); });
+  if (disordered == plan.samples.end()) return Status::ok();
   constexpr std::uint32_t kFree = std::numeric_limits<std::uint32_t>::max();
   constexpr int kProbesMost = 128;
   const std::vector<PlanSample>& samples = plan.samples;

@@ -44,8 +44,8 @@ RankEvent make_event(std::span<const HdpRank> members, const Event& event, std::
   const auto size = static_cast<std::uint32_t>(members.size());
   return {.event = event,
           .position = position,
-          .send_to = members[(position + 1) % size],
-          .receive_from = members[(position + size - 1) % size],
+          .send_to = members[position + 1 == size ? 0 : position + 1],
+          .receive_from = members[position == 0 ? size - 1 : position - 1],
           .ring_steps = size - 1,
           .block_tokens = block_tokens};
 }
@@ -112,12 +112,14 @@ class RankCheck {
 RankEvents rank_events_of(const StepPlan& plan) {
   RankEvents made;
   made.events.resize(plan.micro_batches.size() * kPhases);
+  made.ranks.reserve(plan.ranks.size());
+  std::vector<std::uint32_t> next;  // By rank: where its next event goes.
+  next.reserve(plan.ranks.size());
   for (const IndexRange& rank : plan.ranks) {
     made.ranks.push_back({rank.begin * kPhases, rank.end * kPhases});
+    next.push_back(rank.begin * kPhases);
   }
   const std::vector<std::uint32_t> block_tokens = block_sizes_of(plan);
-  std::vector<std::uint32_t> next;
-  for (const IndexRange& rank : made.ranks) next.push_back(rank.begin);
   for (const Event& event : plan.events) {
     const std::span<const HdpRank> members = plan.members_of(plan.tasks[event.task.value]);
     for (std::uint32_t position = 0; position < members.size(); ++position) {
