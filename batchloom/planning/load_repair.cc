@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <queue>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace batchloom::planning {
 namespace {
@@ -16,14 +17,15 @@ class Repair {
       : loads_(loads), bound_ns_(bound_ns), enough_ns_(std::max(bound_ns, enough_ns)) {}
 
   void smooth() {
-    std::vector<std::uint32_t> order(loads_.ranks());
-    for (std::uint32_t rank = 0; rank < order.size(); ++rank) order[rank] = rank;
-    std::ranges::sort(order, [this](std::uint32_t a, std::uint32_t b) {
-      return std::make_tuple(loads_.end_ns(b), a) < std::make_tuple(loads_.end_ns(a), b);
-    });
+    std::vector<Entry> order;  // By end, descending; then by rank. Ends stand inverted.
+    order.reserve(loads_.ranks());
+    for (std::uint32_t rank = 0; rank < loads_.ranks(); ++rank) {
+      order.emplace_back(~loads_.end_ns(rank), rank);
+    }
+    std::ranges::sort(order);
     for (std::size_t i = 0; i < order.size() / 2; ++i) {
-      const std::uint32_t from = order[i];
-      const std::uint32_t to = order[order.size() - 1 - i];
+      const std::uint32_t from = order[i].second;
+      const std::uint32_t to = order[order.size() - 1 - i].second;
       if (loads_.end_ns(from) <= enough_ns_) break;
       exchange(from, to, (loads_.end_ns(from) - loads_.end_ns(to)) / 2);
     }
@@ -57,7 +59,13 @@ class Repair {
   }
 
   void fill_queues() {
-    for (std::uint32_t rank = 0; rank < loads_.ranks(); ++rank) push(rank);
+    std::vector<Entry> entries;
+    entries.reserve(loads_.ranks());
+    for (std::uint32_t rank = 0; rank < loads_.ranks(); ++rank) {
+      entries.emplace_back(loads_.end_ns(rank), rank);
+    }
+    last_ = LastQueue({}, entries);
+    first_ = FirstQueue({}, std::move(entries));
   }
   void push(std::uint32_t rank) {
     last_.emplace(loads_.end_ns(rank), rank);
