@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "batchloom/planning/hdp_costs.h"
@@ -60,6 +61,11 @@ Result<model::StepPlan> plan_verl_kk(const StrategyInputs& inputs,
 /// With a context: the smallest equal groups of neighbours that hold it, or all ranks where none
 /// do. Without one: the ranks along cp.
 std::vector<std::vector<model::HdpRank>> fixed_groups(const StrategyInputs& inputs);
+
+/// Whether a group of so many ranks holds each of the samples: `invalid`, naming the first that it
+/// does not.
+Status check_fits_groups(const StrategyInputs& inputs, std::size_t group_ranks,
+                         std::span<const model::PlanSample> samples);
 
 /// What algorithm 1 deals: a sample and its ranks, or a bin of samples on one rank.
 struct NaiveItem {

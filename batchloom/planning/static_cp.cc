@@ -79,6 +79,17 @@ std::vector<std::vector<model::HdpRank>> fixed_groups(const StrategyInputs& inpu
   return groups;
 }
 
+Status check_fits_groups(const StrategyInputs& inputs, std::size_t group_ranks,
+                         std::span<const model::PlanSample> samples) {
+  const std::uint64_t room = group_ranks * std::uint64_t{inputs.capacity_tokens};
+  for (const model::PlanSample& sample : samples) {
+    if (sample.tokens <= room) continue;
+    return Status::invalid(fmt::format("{} does not fit: a group of {} ranks holds {} tokens each",
+                                       sample_text(sample), group_ranks, inputs.capacity_tokens));
+  }
+  return Status::ok();
+}
+
 Result<model::StepPlan> plan_static_cp(const StrategyInputs& inputs,
                                        std::vector<model::PlanSample> samples) {
   BL_RETURN_IF_ERROR(sort_by_id(samples));
@@ -87,12 +98,7 @@ Result<model::StepPlan> plan_static_cp(const StrategyInputs& inputs,
                                                       .capacity_tokens = inputs.capacity_tokens}));
   const auto groups = fixed_groups(inputs);
   const std::uint64_t room = groups[0].size() * std::uint64_t{inputs.capacity_tokens};
-  for (const model::PlanSample& sample : samples) {
-    if (sample.tokens <= room) continue;
-    return Status::invalid(fmt::format("{} does not fit: a group of {} ranks holds {} tokens each",
-                                       sample_text(sample), groups[0].size(),
-                                       inputs.capacity_tokens));
-  }
+  BL_RETURN_IF_ERROR(check_fits_groups(inputs, groups[0].size(), samples));
   RowBins batches = pack_in_order(samples, room);
   batches.resize((batches.size() + groups.size() - 1) / groups.size() * groups.size());
   TaskList tasks(costs, samples);

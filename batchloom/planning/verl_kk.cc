@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <queue>
 #include <utility>
@@ -200,12 +198,7 @@ Result<model::StepPlan> plan_verl_kk(const StrategyInputs& inputs,
                                                       .capacity_tokens = inputs.capacity_tokens}));
   const auto groups = fixed_groups(inputs);
   const std::uint64_t room = groups[0].size() * std::uint64_t{inputs.capacity_tokens};
-  for (const model::PlanSample& sample : samples) {
-    if (sample.tokens <= room) continue;
-    return Status::invalid(fmt::format("{} does not fit: a group of {} ranks holds {} tokens each",
-                                       sample_text(sample), groups[0].size(),
-                                       inputs.capacity_tokens));
-  }
+  BL_RETURN_IF_ERROR(check_fits_groups(inputs, groups[0].size(), samples));
   const std::vector<std::uint64_t> workloads = workloads_of(samples);
   const auto parts = EqualParts(workloads, static_cast<std::uint32_t>(groups.size())).run();
   const auto batches = VerlMicroBatches(samples, workloads, room).split(parts);
