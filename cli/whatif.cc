@@ -142,10 +142,11 @@ std::string assumptions_text(const WhatifReport& report) {
       "Simulated: no step was run. What moves these ratios most:\n"
       "  links           {}\n"
       "  backward bytes  {} x those of forward\n"
+      "  overlap         {} % of a ring step's computing hides the hop beside it\n"
       "  group rule      static groups are laid out for the context, whatever samples came\n"
       "In the paper: ByteScale (arXiv 2502.21231), measured on 1,024 GPUs and more whose links it\n"
       "does not state, over its own static groups, with other data of the same shape.\n",
-      links, report.options.times.backward_bytes_factor);
+      links, report.options.times.backward_bytes_factor, report.options.times.overlap_percent);
 }
 
 std::string to_text(const WhatifReport& report) {

@@ -150,6 +150,7 @@ Fields whatif_fields(const WhatifReport& report) {
       .add("tokens", report.args.lengths.tokens.value_or(0))
       .add("seed", report.args.lengths.seed)
       .add("backward_bytes_factor", std::uint64_t{report.options.times.backward_bytes_factor})
+      .add("overlap_percent", std::uint64_t{report.options.times.overlap_percent})
       .add("group_rule", "context")
       .add("cluster", cluster_fields(report.cluster))
       .add("contexts", std::span<const Fields>(contexts));

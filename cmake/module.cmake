@@ -65,10 +65,15 @@ function(add_module NAME)
   endif()
 endfunction()
 
+set(BATCHLOOM_TEST_SHARDS 0 CACHE STRING
+  "0: every test case is a process of its own; N: each test program runs as N processes, with a \
+share of its cases each, which is much quicker where starting one takes long (sanitizers)")
+
 # add_test_program(TARGET PREFIX text SOURCES file... LINK target...)
 #
 # An executable of GoogleTest and RapidCheck tests. Every test case becomes a ctest test, named
-# after PREFIX, that fails after 300 s.
+# after PREFIX, that fails after 300 s. With BATCHLOOM_TEST_SHARDS every shard does, after 900 s,
+# and leaves a report of its cases in the folder `cases` of the build folder.
 function(add_test_program TARGET)
   cmake_parse_arguments(ARG "" "PREFIX" "SOURCES;LINK" ${ARGN})
   add_executable(${TARGET} ${ARG_SOURCES})
@@ -76,7 +81,19 @@ function(add_test_program TARGET)
     ${ARG_LINK} GTest::gmock GTest::gtest_main rapidcheck rapidcheck_gtest batchloom_warnings
     batchloom_test_code)
   target_precompile_headers(${TARGET} REUSE_FROM batchloom_test_headers)
-  gtest_discover_tests(${TARGET}
-    TEST_PREFIX ${ARG_PREFIX} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300)
+  if(NOT BATCHLOOM_TEST_SHARDS)
+    gtest_discover_tests(${TARGET}
+      TEST_PREFIX ${ARG_PREFIX} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+      PROPERTIES TIMEOUT 300)
+    return()
+  endif()
+  math(EXPR last "${BATCHLOOM_TEST_SHARDS} - 1")
+  foreach(shard RANGE ${last})
+    set(test ${ARG_PREFIX}shard-${shard})
+    add_test(NAME ${test}
+      COMMAND ${TARGET} --gtest_brief --gtest_output=xml:${PROJECT_BINARY_DIR}/cases/${test}.xml)
+    set_tests_properties(${test} PROPERTIES
+      TIMEOUT 900
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${BATCHLOOM_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+  endforeach()
 endfunction()

@@ -4,6 +4,7 @@
 import argparse
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -21,8 +22,8 @@ Command = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Stage:
-    """Commands that run one after the other until one fails. Where the last one writes a JUnit
-    report its cases are counted, and otherwise the stage counts as one test."""
+    """Commands that run one after the other until one fails. Where they leave JUnit reports
+    their cases are counted, and otherwise the stage counts as one test."""
 
     name: str
     commands: tuple[Command, ...]
@@ -38,6 +39,11 @@ class Outcome:
 
 def report_of(stage: str) -> Path:
     return REPORTS / f"{stage}.xml"
+
+
+def cases_of(stage: str) -> Path:
+    """Where the shards of a preset's test programs leave their reports (cmake/module.cmake)."""
+    return ROOT / "build" / stage / "cases"
 
 
 def build(preset: str) -> Command:
@@ -78,18 +84,19 @@ STAGES = (
 )
 
 
-def count_report(report: Path) -> Outcome:
-    """Counts the cases of a JUnit report by ctest or pytest."""
+def count_reports(reports: Sequence[Path]) -> Outcome:
+    """Counts the cases of JUnit reports by ctest, pytest or GoogleTest."""
     outcome = Outcome()
-    for case in ElementTree.parse(report).iter("testcase"):
+    cases = [case for report in reports for case in ElementTree.parse(report).iter("testcase")]
+    for case in cases:
         children = {child.tag: child.get("message", "") for child in case}
         # ctest reports a test whose program is missing as skipped.
         lost = "unable to find" in children.get("skipped", "").lower()
         if lost or children.keys() & {"failure", "error"}:
             outcome.failed.append(case.get("name", "?"))
-        elif "skipped" in children or case.get("status") == "disabled":
+        elif "skipped" in children or case.get("status") in ("disabled", "notrun"):
             outcome.skipped += 1
-        else:
+        elif ".shard-" not in case.get("name", ""):  # Its cases have a report of their own.
             outcome.passed += 1
     return outcome
 
@@ -104,14 +111,15 @@ def run_command(command: Command) -> int:
 
 
 def run_stage(stage: Stage) -> Outcome:
-    report = report_of(stage.name)
-    report.unlink(missing_ok=True)
+    report_of(stage.name).unlink(missing_ok=True)
+    shutil.rmtree(cases_of(stage.name), ignore_errors=True)
     broken = ""
     for command in stage.commands:
         if status := run_command(command):
             broken = f"`{shlex.join(command)}` exited with {status}"
             break
-    outcome = count_report(report) if report.exists() else Outcome(passed=int(not broken))
+    reports = [*REPORTS.glob(f"{stage.name}.xml"), *sorted(cases_of(stage.name).glob("*.xml"))]
+    outcome = count_reports(reports) if reports else Outcome(passed=int(not broken))
     if broken and not outcome.failed:
         outcome.failed.append(broken)
     return outcome

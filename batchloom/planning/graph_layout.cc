@@ -31,6 +31,7 @@ Result<model::StepPlan> lay_out_text(const SelectionSpec& text, const model::Top
     options.capacity_tokens = text.options.capacity_tokens;
     options.min_share_tokens = text.options.min_share_tokens;
     options.offload = text.options.offload;
+    options.ring = !topology.levels().empty();
     BL_ASSIGN_OR_RETURN(const HdpPlanner planner,
                         HdpPlanner::create(*text.cost, topology, options));
     return planner.plan(std::move(samples));

@@ -24,7 +24,8 @@ struct GraphPlan {
 
 /// Pure: members in any order give the same bytes. A step in which nothing has a picture is no
 /// error. `invalid`: what find_faults() and find_layout_faults() find, and members that the balance
-/// refuses: one given twice, without tokens, or too long.
+/// refuses: one given twice, without tokens, or too long. With hdp the exchange of rings counts
+/// where the topology has levels that say how fast it is.
 Result<GraphPlan> lay_out(const GraphSpec& graph, const model::Topology& topology,
                           std::vector<model::SampleMeta> members);
 

@@ -69,6 +69,18 @@ TEST(SampleGraph, EveryBalanceOfTextLaysOutAllSamples) {
   }
 }
 
+TEST(SampleGraph, WithLevelsTheExchangeOfRingsCounts) {
+  const model::Topology bare = mesh("dp=3 cp=2");
+  const auto levels = [&](std::uint64_t bytes_per_s) {
+    return model::Topology::create(bare.axes(), {{"cluster", 6, bytes_per_s, 0}}).value();
+  };
+  const SampleGraph graph =
+      text_graph(Balance::kHdp, Spread::kHdp, {.capacity_tokens = 1'000, .min_share_tokens = 1});
+  const std::uint64_t free_ns = graph.plan(bare).value().plan.makespan_ns;
+  EXPECT_EQ(graph.plan(levels(UINT64_MAX)).value().plan.makespan_ns, free_ns);
+  EXPECT_GT(graph.plan(levels(1'000'000)).value().plan.makespan_ns, free_ns);
+}
+
 TEST(SampleGraph, TwoModuleTakesBothSelections) {
   for (const Spread spread : {Spread::kWorld, Spread::kDp}) {
     SampleGraph graph(vision_samples(4, 100, 3'000));

@@ -159,8 +159,9 @@ class StepClock {
                         Wide hop_bytes) const {
     if (!options_.links || degree < 2 || hop_bytes == 0) return 0;
     const std::uint64_t hop_ns = links_.hop_ns(level, hop_bytes);
-    const std::uint64_t step_ns = attention_ns / degree;
-    return hop_ns > step_ns ? (degree - 1) * (hop_ns - step_ns) : 0;
+    const Wide hidden = Wide{attention_ns / degree} * options_.overlap_percent / 100;
+    const auto hidden_ns = static_cast<std::uint64_t>(std::min<Wide>(hidden, hop_ns));
+    return (degree - 1) * (hop_ns - hidden_ns);
   }
 
   /// From one layer to those of a stage.

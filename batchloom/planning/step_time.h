@@ -7,8 +7,8 @@
 //     evenly, as plan_draft.h does. A filler runs one token.
 //  2. A ring of d takes d steps in each phase, with a hop to the next member between two of them:
 //     d - 1 hops. A hop moves the keys and values of the largest share, and goes on while a step
-//     computes, so that only what it takes longer counts: (d - 1) x (hop - step). A step computes
-//     1 / d of the member's attention.
+//     computes, so that only what it takes longer counts: (d - 1) x (hop - hidden). A step computes
+//     1 / d of the member's attention, and `overlap_percent` of that hides a hop.
 //  3. hop = bytes / bandwidth + latency, of the slowest link between neighbours of the ring. That
 //     of two ranks is the slowest of the levels from the innermost to the first whose group holds
 //     both; where none does, of all levels.
@@ -38,6 +38,9 @@ struct StepTimeOptions {
   std::uint32_t backward_bytes_factor = 2;
   /// Off: as if links were infinitely fast. So too for a topology without levels.
   bool links = true;
+  /// How much of a step's computing goes on beside a hop. 100: all of it, so that the longer of
+  /// both counts; 0: a hop begins when a step ends.
+  std::uint32_t overlap_percent = 100;
 };
 
 /// What a phase of a task, or a rank, spends its time on.

@@ -112,6 +112,16 @@ TEST(StepTime, OfARingInsideAPairUsesItsLinks) {
   EXPECT_THAT(time.bytes_by_level, ElementsAre(2 * 10 * 10 * 2 * 6, 0));
 }
 
+TEST(StepTime, OnlyTheOverlapHidesHops) {
+  const StepPlan plan = plan_of(pairs_of(4), {40}, {{{0, 1, 2, 3}, {0}}});
+  // Hops of 105 and 205, steps of 25 and 75, as above; 40 % of those are 10 and 30.
+  const StepTime some = step_time(plan, easy_costs(), {.overlap_percent = 40}).value();
+  EXPECT_EQ(some.tasks[0].forward.ring_ns, 2U * 3 * (105 - 10));
+  EXPECT_EQ(some.tasks[0].backward.ring_ns, 2U * 3 * (205 - 30));
+  const StepTime none = step_time(plan, easy_costs(), {.overlap_percent = 0}).value();
+  EXPECT_EQ(none.tasks[0].forward.ring_ns, 2U * 3 * 105);
+}
+
 TEST(StepTime, HopsThatAreFasterThanStepsDoNotShow) {
   const StepPlan plan = plan_of(pairs_of(4), {4000}, {{{0, 1, 2, 3}, {0}}});
   const StepTime time = step_time(plan, easy_costs()).value();

@@ -138,6 +138,7 @@ int changes_of(const Variant& variant, const Cluster& cluster) {
          int{changed.min_share_tokens != cluster.min_share_tokens} +
          int{changed.offload != cluster.offload} + int{variant.options.groups != kOptions.groups} +
          int{variant.options.times.links != kOptions.times.links} +
+         int{variant.options.times.overlap_percent != kOptions.times.overlap_percent} +
          int{variant.options.times.backward_bytes_factor != kOptions.times.backward_bytes_factor};
 }
 
@@ -155,7 +156,8 @@ TEST(WhatIf, AVariantChangesOneAssumption) {
   }
   for (const char* name :
        {"bandwidth of cluster 25 GB/s", "bandwidth of node 800 GB/s", "latency 1 us, 2.5 us",
-        "bytes of backward 4 x forward", "computing half as fast", "capacity 16384 tokens"}) {
+        "bytes of backward 4 x forward", "computing half as fast", "capacity 16384 tokens",
+        "overlap of hops 0 % of computing"}) {
     EXPECT_TRUE(names.contains(name)) << name;
   }
 }
@@ -173,6 +175,9 @@ TEST(WhatIf, SlowerLinksAndComputingTakeLonger) {
   EXPECT_GE(times.at("bandwidth of node 200 GB/s"), given);
   EXPECT_LE(times.at("links infinitely fast"), times.at("bandwidth of node 800 GB/s"));
   EXPECT_GE(times.at("bytes of backward 4 x forward"), given);
+  EXPECT_GE(times.at("overlap of hops 50 % of computing"), given);
+  EXPECT_GE(times.at("overlap of hops 0 % of computing"),
+            times.at("overlap of hops 50 % of computing"));
 }
 
 }  // namespace

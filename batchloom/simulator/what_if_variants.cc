@@ -50,6 +50,7 @@ class VariantList {
     add("links", "infinitely fast").options.times.links = false;
     for (const Factor factor : kHalfAndDouble) add_latency(factor);
     for (const Factor factor : kHalfAndDouble) add_backward_bytes(factor);
+    for (const std::uint32_t percent : {50U, 0U}) add_overlap(percent);
     add("static groups", "for the longest sample of a step").options.groups = GroupRule::kLongest;
     for (const Factor factor : kHalfAndDouble) add_computing(factor);
     for (const Factor factor : kHalfAndDouble) add_launch(factor);
@@ -99,6 +100,12 @@ class VariantList {
     const std::uint32_t bytes = factor.of_count(options_.times.backward_bytes_factor);
     add("bytes of backward", fmt::format("{} x forward", bytes))
         .options.times.backward_bytes_factor = bytes;
+  }
+
+  /// There is no doubling it: as given, all of a step's computing hides a hop.
+  void add_overlap(std::uint32_t percent) {
+    add("overlap of hops", fmt::format("{} % of computing", percent))
+        .options.times.overlap_percent = percent;
   }
 
   void add_computing(Factor factor) {
