@@ -132,6 +132,9 @@ void define_gc(Options& options, StoreGc& gc) {
                  fmt::format("newest manifest slots to keep (default: {})", gc.slots_kept),
                  [&gc](std::uint64_t n) { gc.slots_kept = n; }, {.least = 1});
   options.check([&gc] {
+    if (gc.every && *gc.every <= Duration::zero()) {
+      return Status::invalid("--every: a pause of nothing would never let the store rest");
+    }
     if (gc.dry_run || gc.yes) return Status::ok();
     return Status::invalid("say --dry-run to see what would be removed, or --yes to remove it");
   });

@@ -24,13 +24,18 @@ std::string replay_command(const simulator::SimFailure& failure,
   return command;
 }
 
+/// Of all seeds, or of the one that failed: how many others had run by then depends on timing.
+std::uint64_t trace_hash_of(const simulator::SimSummary& summary) {
+  return summary.failure ? summary.failure->run.trace_hash : summary.trace_hash;
+}
+
 Fields describe(const simulator::SimSummary& summary, const simulator::SimOptions& options) {
   Fields events;
   for (const auto& [event, count] : summary.events) events.add(event, count);
   Fields fields;
   fields.add("seeds", summary.seeds)
       .add("points", summary.points)
-      .add("trace_hash", fmt::format("{:016x}", summary.trace_hash))
+      .add("trace_hash", fmt::format("{:016x}", trace_hash_of(summary)))
       .add("events", events);
   if (!summary.failure) return fields;
   const simulator::SimFailure& failure = *summary.failure;

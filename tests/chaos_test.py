@@ -204,6 +204,24 @@ def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("options", "program", "complaint"),
+    [
+        (["--kills=0"], COMMAND, "--kills=0: at least 1"),
+        (["--kills=-3"], COMMAND, "--kills=-3: at least 1"),
+        (["--folder=/dev/null/x"], COMMAND, "no folder for the stream: "),
+        ([], Path("/no/such/command"), "there is no command /no/such/command ($BATCHLOOM)"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(
+    options: list[str], program: Path, complaint: str
+) -> None:
+    done = chaos(*options, program=program)
+    assert done.returncode != 0
+    assert complaint in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_run_that_takes_too_long_fails_and_keeps_its_folder(tmp_path: Path) -> None:
     options = ("--kills=1000", "--seed=3", "--seconds-max=2.0", "--fsync=always")
     done = chaos(*options, "--folder", tmp_path)

@@ -444,6 +444,7 @@ def test_a_rank_that_is_none_is_refused(pristine: Path) -> None:
         ("store gc ./x", "say --dry-run"),
         ("store gc ./x --yes --dry-run", "excludes"),
         ("store gc ./x --yes --every=2", "is no time"),
+        ("store gc ./x --yes --every=0s", "a pause of nothing"),
         ("store pin ./x --group=g --id=i", "--step is required"),
         ("store pin ./x --group=g --id=I --step=1", "is not a name"),
         ("store unpin ./x --group=g", "say which"),

@@ -36,11 +36,13 @@ BUILD = re.compile(r"(?<![\w./])(\$PWD/)?build/\w+")
 
 @dataclass(frozen=True)
 class Block:
-    """A ```sh block: the document's path, its first line there, and its commands."""
+    """A ```sh block: the document's path, its first line there, its commands, and, where a block
+    without a language comes next, what that says they print."""
 
     document: Path
     line: int
     commands: list[str]
+    output: str | None = None
 
 
 def executed_documents() -> list[Path]:
@@ -49,10 +51,12 @@ def executed_documents() -> list[Path]:
 
 def sh_blocks(document: Path) -> Iterator[Block]:
     text = document.read_text(encoding="utf-8")
-    for fence in FENCE.finditer(text):
+    fences = list(FENCE.finditer(text))
+    for fence, following in zip(fences, [*fences[1:], None], strict=True):
         if fence[1] == "sh":
             commands = fence[2].replace("\\\n", " ").splitlines()
-            yield Block(document, text.count("\n", 0, fence.start()) + 2, commands)
+            output = following[2] if following and not following[1] else None
+            yield Block(document, text.count("\n", 0, fence.start()) + 2, commands, output)
 
 
 def runnable(block: Block) -> list[str]:
@@ -75,6 +79,18 @@ def expecting(command: str) -> str:
     return command
 
 
+def prints(output: str, printed: str) -> bool:
+    """Whether lines of `printed` that follow each other are those of `output`, in which `...`
+    stands for anything: for a part of a line, and alone for any number of lines."""
+    pattern = "^"
+    for line in output.splitlines():
+        if line.strip() == "...":
+            pattern += r"(?:.*\n)*?"
+        else:
+            pattern += ".*".join(re.escape(part.rstrip()) for part in line.split("...")) + r" *\n"
+    return re.search(pattern, printed, re.MULTILINE) is not None
+
+
 def place(block: Block) -> str:
     return f"{block.document.relative_to(ROOT)}:{block.line}"
 
@@ -84,9 +100,10 @@ def test_commands_run(document: Path, tmp_path: Path) -> None:
     """Block after block, in one shell and one empty folder: what a reader does who starts at the
     top."""
     assert COMMAND.is_file(), f"no {COMMAND.relative_to(ROOT)}: run scripts/build"
+    blocks = list(sh_blocks(document))
     commands: list[str] = []
-    for block in sh_blocks(document):
-        commands += [f"echo '{place(block)}:'", *runnable(block)]
+    for block in blocks:
+        commands += [*runnable(block), f"echo 'end of {place(block)}'"]
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", "\n".join(["exec 2>&1", *commands])],
         cwd=tmp_path,
@@ -96,6 +113,12 @@ def test_commands_run(document: Path, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}"
+    rest = done.stdout
+    for block in blocks:
+        printed, rest = rest.split(f"end of {place(block)}\n")
+        if block.output is not None:
+            what = f"{place(block)}: what follows it is not what it prints:"
+            assert prints(block.output, printed), f"{what}\n{block.output}\n{printed}"
 
 
 @pytest.mark.parametrize(
@@ -112,6 +135,23 @@ def test_commands_run(document: Path, tmp_path: Path) -> None:
 def test_an_expected_failure_is_checked(line: str, passes: bool) -> None:
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", expecting(line)], check=False)
     assert (done.returncode == 0) == passes
+
+
+@pytest.mark.parametrize(
+    ("output", "passes"),
+    [
+        ("b\nc\n", True),
+        ("a 1\n...\nd\n", True),
+        ("a ...\nb\n", True),
+        ("...1\nb\n", True),
+        ("a 2\n", False),
+        ("a 1\nc\n", False),
+        ("...\ne\n", False),
+        ("b\nc\n...\n", True),
+    ],
+)
+def test_output_is_compared(output: str, passes: bool) -> None:
+    assert prints(output, "a 1\nb\nc\nd\n") == passes
 
 
 def test_documents_have_commands() -> None:

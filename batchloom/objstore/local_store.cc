@@ -60,6 +60,13 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const LocalStoreOptions& op
       new LocalStore(without_trailing_slashes(options), files, runtime));
   BL_ASSIGN_OR_RETURN(const auto root, files.open_folder(store->options_.root));
   if (root == nullptr) {
+    const auto file = files.file_size(store->options_.root);
+    if (!file.is_ok() && !file.is(ErrorKind::kCorruption)) return file.status();
+    if (!file.is_ok() || *file) {
+      return Status::invalid(fmt::format(
+          "open the local store '{}': it is no folder; name one, or a path where there is nothing",
+          options.root));
+    }
     return Status::not_found(fmt::format(
         "open the local store '{}': there is no such folder; check the path, or make the store",
         options.root));

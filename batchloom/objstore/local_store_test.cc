@@ -196,6 +196,11 @@ TEST_P(LocalStoreOn, OpensOnlyWhatExists) {
   EXPECT_TRUE(create(root_).is_ok()) << "an existing folder is fine";
   EXPECT_TRUE(create(root_ + "x/y").is(ErrorKind::kNotFound));
   EXPECT_TRUE(create("").is(ErrorKind::kInvalid));
+  ASSERT_EQ(outcome(put_text(*store_, "file", "content")), PutOutcome::kApplied);
+  for (const Status& refused : {open(root_ + "/file"), create(root_ + "/file")}) {
+    EXPECT_TRUE(refused.is(ErrorKind::kInvalid)) << refused.to_string();
+    EXPECT_TRUE(says(refused, "it is no folder")) << refused.to_string();
+  }
 }
 
 TEST_P(LocalStoreOn, SharesOneFolderBetweenInstances) {
