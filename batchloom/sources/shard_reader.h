@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "batchloom/base/runtime.h"
+#include "batchloom/base/status.h"
+#include "batchloom/sources/faults.h"
+
+namespace batchloom::sources {
+
+using TokenId = std::uint32_t;
+
+/// Where a record's bytes lie in its shard.
+struct RecordPlace {
+  std::uint64_t offset_bytes = 0;
+  std::uint64_t size_bytes = 0;
+
+  friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
+};
+
+/// One record, tokenized.
+struct Record {
+  RecordPlace place;
+  /// With those that are put before and after each record; may be empty.
+  std::vector<TokenId> ids;
+  /// Per id: 1 where the loss counts it as the label of the id before it, else 0. Empty: all count.
+  std::vector<std::uint8_t> loss_mask;
+
+  friend bool operator==(const Record&, const Record&) = default;
+};
+
+/// A record as planning counts it.
+struct RecordSize {
+  RecordPlace place;
+  std::uint32_t tokens = 0;
+  /// Labels, after the shift by one, that the loss counts: never that of the first id.
+  std::uint32_t valid_labels = 0;
+
+  friend bool operator==(const RecordSize&, const RecordSize&) = default;
+};
+
+RecordSize size_of(const Record& record);
+
+struct ReadLimits {
+  /// A record of more bytes in its shard is a bad record. A reader needs up to eight times as much
+  /// memory while it reads one, and gives back what is above kKeptBytes.
+  std::uint64_t max_record_bytes = std::uint64_t{64} << 20;
+};
+
+/// Of its buffers, what a reader keeps from one record to the next.
+inline constexpr std::uint64_t kKeptBytes = std::uint64_t{1} << 20;
+
+/// What going from one record to any other costs.
+enum class Access : std::uint8_t {
+  kRandom,   ///< The same for all.
+  kForward,  ///< The further the later; going back begins at the shard's start.
+};
+
+/// The records of one shard, numbered from 0 in the shard's order. Reading is a pure function of
+/// the shard and the settings: neither the order of calls nor other readers change a record.
+/// One thread at a time; any number of readers of a shard may be open. While nothing is read, a
+/// reader holds no buffers. Every format's reader passes reader_conformance_testing.h.
+class ShardReader {
+ public:
+  virtual ~ShardReader() = default;
+
+  /// What errors call the shard: its path.
+  virtual std::string_view name() const = 0;
+  virtual std::uint64_t records() const = 0;
+  virtual Access access() const { return Access::kRandom; }
+
+  /// Reads a record into `out`, whose memory is used again: nullopt, or why the record is bad, and
+  /// then `out` has only its place. Blocks for as long as the storage does. Other errors: faults.h;
+  /// `invalid` for a number that is not below records().
+  virtual Result<std::optional<BadRecord>> read(std::uint64_t record, const CallOptions& call,
+                                                Record& out) = 0;
+
+  /// What size_of() a good record is, maybe without reading its data: then a record that read()
+  /// finds bad may have a size.
+  virtual Result<std::optional<BadRecord>> measure(std::uint64_t record, const CallOptions& call,
+                                                   RecordSize& out);
+
+ protected:
+  /// Ok, or `invalid` for a record that is not there.
+  Status check_number(std::uint64_t record) const;
+
+ private:
+  Record scratch_;  ///< Of measure().
+};
+
+}  // namespace batchloom::sources
