@@ -46,13 +46,16 @@ struct RecordSize {
 RecordSize size_of(const Record& record);
 
 struct ReadLimits {
-  /// A record of more bytes in its shard is a bad record. A reader needs up to eight times as much
-  /// memory while it reads one, and gives back what is above kKeptBytes.
+  /// A record of more bytes in its shard is a bad record; 1 to kMaxRecordBytes. While a reader
+  /// reads one, it needs up to twelve times as much memory; it gives back what is above kKeptBytes.
   std::uint64_t max_record_bytes = std::uint64_t{64} << 20;
 };
 
+/// Of which a reader counts the tokens in 32 bits.
+inline constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{1} << 31;
+
 /// Of its buffers, what a reader keeps from one record to the next.
-inline constexpr std::uint64_t kKeptBytes = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kKeptBytes = std::uint64_t{4} << 20;
 
 /// What going from one record to any other costs.
 enum class Access : std::uint8_t {

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/sources/jsonl_scan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "batchloom/base/bytes.h"
+#include "batchloom/sources/faults.h"
+
+namespace batchloom::sources {
+namespace {
+
+constexpr std::size_t kScanBufferBytes = 256 << 10;
+/// Of a file, what tells its encoding.
+constexpr std::size_t kSniffedBytes = 4;
+
+using std::string_view_literals::operator""sv;
+
+/// What else than UTF-8 a file is that begins with `start`; empty where nothing says so.
+std::string_view foreign_encoding(std::string_view start) {
+  if (start.starts_with("\xff\xfe\0\0"sv) || start.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
+  if (start.starts_with("\xff\xfe"sv) || start.starts_with("\xfe\xff"sv)) return "UTF-16";
+  if (start.starts_with("\x1f\x8b"sv)) return "gzip";
+  if (start.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
+  if (start.size() < kSniffedBytes) return {};
+  // Without a mark: JSON begins with two characters of ASCII.
+  const auto has = [&](std::size_t i) { return start[i] != '\0'; };
+  if (has(0) != has(1) && has(0) == has(2) && has(1) == has(3)) return "UTF-16";
+  if (!has(1) && !has(2) && has(0) != has(3)) return "UTF-32";
+  return {};
+}
+
+Status check_encoding(std::string_view start, std::string_view name) {
+  const std::string_view encoding = foreign_encoding(start);
+  if (encoding.empty()) return Status::ok();
+  const bool compressed = encoding == "gzip" || encoding == "zstd";
+  return shard_fault(
+      name, 0,
+      compressed ? fmt::format("the file is compressed by {}; its name does not say so", encoding)
+                 : fmt::format("the file is in {}; convert it to UTF-8", encoding));
+}
+
+bool is_blank(std::byte byte) {
+  const char c = std::to_integer<char>(byte);
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+/// Tells lines apart, however they are cut into chunks.
+class LineSplitter {
+ public:
+  LineSplitter(std::uint64_t begin, const PlaceSink& found)
+      : line_begin_(begin), at_(begin), found_(found) {}
+
+  Status add(ByteSpan chunk) {
+    while (!chunk.empty()) {
+      const auto* const line_end =
+          static_cast<const std::byte*>(std::memchr(chunk.data(), '\n', chunk.size()));
+      const std::size_t size =
+          line_end == nullptr ? chunk.size() : static_cast<std::size_t>(line_end - chunk.data());
+      add_to_line(chunk.first(size));
+      if (line_end == nullptr) break;
+      BL_RETURN_IF_ERROR(end_line());
+      line_begin_ = ++at_;
+      chunk = chunk.subspan(size + 1);
+    }
+    return Status::ok();
+  }
+
+  /// Also at the end of the file.
+  Status end_line() {
+    const bool blank = std::exchange(blank_, true);
+    const bool cr = std::exchange(cr_, false);
+    if (blank) return Status::ok();
+    return found_({.offset_bytes = line_begin_, .size_bytes = at_ - line_begin_ - (cr ? 1 : 0)});
+  }
+
+ private:
+  void add_to_line(ByteSpan part) {
+    if (part.empty()) return;
+    blank_ = blank_ && std::ranges::all_of(part, is_blank);
+    cr_ = part.back() == std::byte{'\r'};
+    at_ += part.size();
+  }
+
+  std::uint64_t line_begin_;
+  std::uint64_t at_;
+  bool blank_ = true;  ///< The line so far.
+  bool cr_ = false;    ///< It ends with a carriage return, so far.
+  const PlaceSink& found_;
+};
+
+class OffsetsInMemory final : public RecordOffsets {
+ public:
+  explicit OffsetsInMemory(std::vector<RecordPlace> places) : places_(std::move(places)) {}
+
+  std::uint64_t count() const override { return places_.size(); }
+  RecordPlace place(std::uint64_t record) const override { return places_[record]; }
+
+ private:
+  std::vector<RecordPlace> places_;
+};
+
+}  // namespace
+
+Status scan_jsonl(ByteReader& file, const CallOptions& call, const PlaceSink& found) {
+  const std::uint64_t size = file.size_bytes();
+  Bytes buffer(std::min<std::uint64_t>(size, kScanBufferBytes));
+  const std::span start = std::span(buffer).first(std::min(buffer.size(), kSniffedBytes));
+  BL_RETURN_IF_ERROR(file.read_at(0, start, call));
+  BL_RETURN_IF_ERROR(check_encoding(as_text(start), file.name()));
+  std::uint64_t offset = as_text(start).starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0;
+  LineSplitter lines(offset, found);
+  while (offset < size) {
+    const std::span chunk =
+        std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - offset));
+    BL_RETURN_IF_ERROR(file.read_at(offset, chunk, call));
+    BL_RETURN_IF_ERROR(lines.add(chunk));
+    offset += chunk.size();
+  }
+  return lines.end_line();
+}
+
+Result<std::shared_ptr<const RecordOffsets>> scan_jsonl_offsets(ByteReader& file,
+                                                                std::uint64_t max_bytes,
+                                                                const CallOptions& call) {
+  std::vector<RecordPlace> places;
+  BL_RETURN_IF_ERROR(scan_jsonl(file, call, [&](const RecordPlace& place) {
+    if ((places.size() + 1) * sizeof(RecordPlace) > max_bytes) {
+      return Status::exhausted(
+          fmt::format("{}: the offsets of more than {} records do not fit into {} bytes; index the "
+                      "file",
+                      file.name(), places.size(), max_bytes));
+    }
+    places.push_back(place);
+    return Status::ok();
+  }));
+  return std::shared_ptr<const RecordOffsets>(std::make_shared<OffsetsInMemory>(std::move(places)));
+}
+
+}  // namespace batchloom::sources
