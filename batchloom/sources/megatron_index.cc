@@ -121,13 +121,6 @@ class MegatronIndex::Sequences {
     return Status::ok();
   }
 
-  /// Where the next sequence begins.
-  Result<std::uint64_t> next_offset(const CallOptions& call) {
-    if (!end_known_ && number_ == index_.sequences_) return index_.data_bytes_;
-    if (!end_known_) BL_RETURN_IF_ERROR(read_pointer(call));
-    return end_;
-  }
-
  private:
   /// Of the first sequence: it is where it says, and the next ones say whether that can be.
   Status read_pointer(const CallOptions& call) {
@@ -267,14 +260,25 @@ Result<MegatronDocument> MegatronIndex::document(std::uint64_t number, const Cal
   BL_ASSIGN_OR_RETURN(const std::int64_t first, bounds.next(call));
   BL_ASSIGN_OR_RETURN(const std::int64_t end, bounds.next(call));
   BL_RETURN_IF_ERROR(check_bounds(number, first, end));
+  if (first == end) return empty_document(static_cast<std::uint64_t>(first), call);
   MegatronDocument document;
   Sequences sequences(*this, static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(end));
   for (std::int64_t i = first; i < end; ++i) BL_RETURN_IF_ERROR(sequences.add_to(document, call));
-  if (document.tokens == 0) {
-    BL_ASSIGN_OR_RETURN(document.place.offset_bytes, sequences.next_offset(call));
-  }
   document.place.size_bytes = document.tokens * width_bytes(type_);
   return document;
+}
+
+Result<MegatronDocument> MegatronIndex::empty_document(std::uint64_t sequence,
+                                                       const CallOptions& call) {
+  MegatronDocument before;
+  if (sequence > 0) {
+    BL_RETURN_IF_ERROR(Sequences(*this, sequence - 1, sequence).add_to(before, call));
+  }
+  return MegatronDocument{
+      .place = {.offset_bytes = before.place.offset_bytes + before.tokens * width_bytes(type_),
+                .size_bytes = 0},
+      .tokens = 0,
+      .mode = 0};
 }
 
 Status MegatronIndex::scan(const CallOptions& call,
@@ -282,15 +286,14 @@ Status MegatronIndex::scan(const CallOptions& call,
   List bounds(*file_, {bounds_at(), bounds_, kBoundBytes});
   Sequences sequences(*this, 0, sequences_);
   BL_ASSIGN_OR_RETURN(std::int64_t first, bounds.next(call));
+  std::uint64_t offset = 0;
   for (std::uint64_t number = 0; number < documents(); ++number) {
     BL_ASSIGN_OR_RETURN(const std::int64_t end, bounds.next(call));
     BL_RETURN_IF_ERROR(check_bounds(number, first, end));
     MegatronDocument document;
     for (; first < end; ++first) BL_RETURN_IF_ERROR(sequences.add_to(document, call));
-    if (document.tokens == 0) {
-      BL_ASSIGN_OR_RETURN(document.place.offset_bytes, sequences.next_offset(call));
-    }
-    document.place.size_bytes = document.tokens * width_bytes(type_);
+    document.place = {.offset_bytes = offset, .size_bytes = document.tokens * width_bytes(type_)};
+    offset += document.place.size_bytes;
     BL_RETURN_IF_ERROR(found(document));
   }
   return Status::ok();

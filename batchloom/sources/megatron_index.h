@@ -57,6 +57,8 @@ class MegatronIndex {
   Status check_size();
   Status check_ends(const CallOptions& call);
   Status check_bounds(std::uint64_t number, std::int64_t first, std::int64_t end) const;
+  /// Between two sequences, before this one.
+  Result<MegatronDocument> empty_document(std::uint64_t sequence, const CallOptions& call);
   Status fault(std::uint64_t offset, std::string_view what) const;
 
   std::uint64_t pointers_at() const;
