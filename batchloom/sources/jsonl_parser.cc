@@ -313,8 +313,8 @@ class JsonlParser::Simdjson {
           } else if (mark.get_uint64().get(number) != simdjson::SUCCESS || number > 1) {
             if (!is_number(mark.raw_json_token())) return fault_of(simdjson::NUMBER_ERROR);
             return JsonlFault{BadRecordReason::kField,
-                              fmt::format("field '{}' is no mask: {}; expected 0 or 1",
-                                          element(1, place), shown(mark.raw_json_token()))};
+                              fmt::format("field '{}' is {}; expected 0 or 1", element(1, place),
+                                          shown(mark.raw_json_token()))};
           }
           out.loss_mask.push_back(static_cast<std::uint8_t>(number));
           return std::nullopt;

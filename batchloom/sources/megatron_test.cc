@@ -147,17 +147,17 @@ TEST(Megatron, WhatIsNoTextIsABadRecord) {
 }
 
 TEST(Megatron, ALongDocumentIsReadPieceByPiece) {
-  constexpr std::uint32_t kTokens = 300'000;
+  constexpr std::uint32_t kLongTokens = 300'000;
   std::vector<Bytes> pair = pair_of("megatron_wide");
-  pair[kData].assign(std::size_t{kTokens} * 2, std::byte{0});
-  store_le(std::uint16_t{17}, &pair[kData][std::size_t{kTokens - 1} * 2]);
-  store_le(kTokens, &pair[kIndex][34]);
+  pair[kData].assign(std::size_t{kLongTokens} * 2, std::byte{0});
+  store_le(std::uint16_t{17}, &pair[kData][std::size_t{kLongTokens - 1} * 2]);
+  store_le(kLongTokens, &pair[kIndex][34]);
   const auto reader = open_pair(named(pair), wide_ids()).value();
   Record record;
   ASSERT_FALSE(read_record(*reader, 0, record).value().has_value());
-  ASSERT_EQ(record.ids.size(), kTokens);
+  ASSERT_EQ(record.ids.size(), kLongTokens);
   EXPECT_EQ(record.ids.back(), 17U);
-  store_le(std::uint16_t{0xffff}, &pair[kData][std::size_t{kTokens - 1} * 2]);
+  store_le(std::uint16_t{0xffff}, &pair[kData][std::size_t{kLongTokens - 1} * 2]);
   const auto narrow = ids_below(65'535);
   expect_bad(*open_pair(named(pair), *narrow).value(), 0, BadRecordReason::kTokenId,
              "a.bin: record 0 at offset 0: token 299999: id 65535 is outside of the vocabulary of "
