@@ -93,7 +93,13 @@ bool is_number(std::string_view token) {
     if (token.starts_with('-') || token.starts_with('+')) token.remove_prefix(1);
     if (!skip_digits()) return false;
   }
-  return token.find_first_not_of(" \t\r\n") == std::string_view::npos;
+  return token.empty();
+}
+
+/// A number as the line has it.
+std::string_view token_of(ondemand::value value) {
+  const std::string_view token = value.raw_json_token();
+  return token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
 }
 
 Fault check_value(ondemand::value value, int depth);
@@ -134,7 +140,7 @@ Fault check_value(ondemand::value value, int depth) {
     case ondemand::json_type::array: return check_list(value, depth + 1);
     case ondemand::json_type::object: return check_object(value, depth + 1);
     case ondemand::json_type::number:
-      if (is_number(value.raw_json_token())) return std::nullopt;
+      if (is_number(token_of(value))) return std::nullopt;
       return fault_of(simdjson::NUMBER_ERROR);
     case ondemand::json_type::string: {
       std::string_view text;
@@ -283,12 +289,11 @@ class JsonlParser::Simdjson {
                          out.ids.push_back(static_cast<TokenId>(number));
                          return std::nullopt;
                        }
-                       return wrong_id(place, id.raw_json_token());
+                       return wrong_id(place, token_of(id));
                      });
   }
 
   Fault wrong_id(std::size_t place, std::string_view token) const {
-    token = token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
     if (!is_number(token)) return fault_of(simdjson::NUMBER_ERROR);
     if (token.find_first_of(".eE") != std::string_view::npos) {
       return JsonlFault{BadRecordReason::kField,
@@ -311,10 +316,10 @@ class JsonlParser::Simdjson {
             if (Fault fault = check_value(mark, 2)) return fault;
             return wrong_type(element(1, place), type, "0 or 1");
           } else if (mark.get_uint64().get(number) != simdjson::SUCCESS || number > 1) {
-            if (!is_number(mark.raw_json_token())) return fault_of(simdjson::NUMBER_ERROR);
+            if (!is_number(token_of(mark))) return fault_of(simdjson::NUMBER_ERROR);
             return JsonlFault{BadRecordReason::kField,
                               fmt::format("field '{}' is {}; expected 0 or 1", element(1, place),
-                                          shown(mark.raw_json_token()))};
+                                          shown(token_of(mark)))};
           }
           out.loss_mask.push_back(static_cast<std::uint8_t>(number));
           return std::nullopt;

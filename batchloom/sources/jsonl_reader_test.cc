@@ -234,6 +234,7 @@ TEST(JsonlReader, AFieldThatIsNotAsNamedIsABadRecord) {
       {R"({"ids":[1.5],"mask":[1]})", "field 'ids[0]' is 1.5; expected a whole number"},
       {R"({"ids":[1e3],"mask":[1]})", "field 'ids[0]' is 1e3; expected a whole number"},
       {R"({"ids":[1],"mask":[2]})", "field 'mask[0]' is 2; expected 0 or 1"},
+      {R"({"ids":[1],"mask":[ 2 ]})", "field 'mask[0]' is 2; expected 0 or 1"},
       {R"({"ids":[1],"mask":[-1]})", "field 'mask[0]' is -1; expected 0 or 1"},
       {R"({"ids":[1],"mask":[1.0]})", "field 'mask[0]' is 1.0; expected 0 or 1"},
       {R"({"ids":[1],"mask":[null]})", "field 'mask[0]' is null; expected 0 or 1"},
