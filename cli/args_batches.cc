@@ -2,8 +2,8 @@
 // The options of what writes and reads whole batches.
 #include <fmt/format.h>
 
+#include "batchloom/base/quantity.h"
 #include "cli/define.h"
-#include "cli/quantity.h"
 
 namespace batchloom::cli {
 namespace {

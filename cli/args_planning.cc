@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <string_view>
 
+#include "batchloom/base/quantity.h"
 #include "batchloom/planning/strategies.h"
 #include "batchloom/simulator/length_distributions.h"
 #include "cli/define.h"
-#include "cli/quantity.h"
 
 namespace batchloom::cli {
 namespace {
@@ -32,7 +32,7 @@ std::vector<std::string> split_list(std::string_view text) {
 
 Result<std::uint64_t> tokens_of(std::string_view option, const std::string& text,
                                 std::uint64_t most) {
-  const auto tokens = parse_tokens(text);
+  const auto tokens = parse_count(text);
   if (tokens && *tokens > 0 && *tokens <= most) return *tokens;
   return Status::invalid(fmt::format(
       "{}: '{}' is no number of tokens from 1 to {}, like 8192, 256K or 2M", option, text, most));

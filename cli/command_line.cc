@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "cli/hint.h"
-#include "cli/quantity.h"
+#include "batchloom/base/quantity.h"
+#include "batchloom/base/spelling.h"
 
 namespace batchloom::cli {
 namespace {

@@ -48,10 +48,10 @@ class Options {
   /// A decimal number in `range`.
   Options& number(const std::string& name, const std::string& help,
                   const std::function<void(std::uint64_t)>& use, Range range = {});
-  /// "64MiB"; see quantity.h.
+  /// "64MiB"; see batchloom/base/quantity.h.
   Options& bytes(const std::string& name, const std::string& help,
                  const std::function<void(std::uint64_t)>& use);
-  /// "200ms"; see quantity.h.
+  /// "200ms"; see batchloom/base/quantity.h.
   Options& duration(const std::string& name, const std::string& help,
                     const std::function<void(Duration)>& use);
   /// True where it is given.

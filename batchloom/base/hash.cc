@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/base/hash.h"
 
+#include <fmt/format.h>
 #include <isa-l/crc.h>
 #include <xxhash.h>
 
@@ -30,6 +31,15 @@ std::uint32_t crc32c(ByteSpan bytes, std::uint32_t seed) {
 
 std::uint64_t xxh3_64(ByteSpan bytes) {
   return XXH3_64bits(bytes.data(), bytes.size());
+}
+
+Hash128 xxh3_128(ByteSpan bytes) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
+  return {.high = hash.high64, .low = hash.low64};
+}
+
+std::string Hash128::to_string() const {
+  return fmt::format("{:016x}{:016x}", high, low);
 }
 
 struct Digest::State {

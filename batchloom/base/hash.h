@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checksums and hashes of byte strings. CRC32C guards stored bytes; XXH3-64 makes digests.
+// Checksums and hashes of byte strings. CRC32C guards stored bytes; XXH3 makes digests.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "batchloom/base/bytes.h"
 
@@ -15,6 +16,19 @@ std::uint32_t crc32c(ByteSpan bytes, std::uint32_t seed = 0);
 
 /// XXH3, 64 bits, seed 0.
 std::uint64_t xxh3_64(ByteSpan bytes);
+
+/// A digest that two texts never share by chance.
+struct Hash128 {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+
+  /// 32 lower-case hexadecimal digits.
+  std::string to_string() const;
+  friend bool operator==(const Hash128&, const Hash128&) = default;
+};
+
+/// XXH3, 128 bits, seed 0.
+Hash128 xxh3_128(ByteSpan bytes);
 
 /// XXH3-64 over a walk of values: integers are fed little-endian, so that the digest does not
 /// depend on a memory layout. One thread at a time.

@@ -78,6 +78,11 @@ TEST(Digest, FeedsIntegersLittleEndian) {
   EXPECT_EQ(digest.value(), xxh3_64(as_bytes("\x01\x02\x03\x04\x05")));
 }
 
+TEST(Xxh3, Has128BitsToo) {
+  EXPECT_EQ(xxh3_128({}).to_string(), "99aa06d3014798d86001c324468d497f");
+  EXPECT_EQ(xxh3_128(as_bytes("abc")).to_string(), "06b05ab6733a618578af5f94892f3950");
+}
+
 TEST(Digest, TextCarriesItsLength) {
   Digest one;
   one.add_text("ab");

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/quantity.h"
+#include "batchloom/base/quantity.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <span>
 
-namespace batchloom::cli {
+namespace batchloom {
 namespace {
 
 struct Unit {
@@ -14,21 +16,25 @@ struct Unit {
 };
 
 constexpr Unit kByteUnits[] = {{"", 1},
+                               {"B", 1},
                                {"KiB", std::uint64_t{1} << 10},
                                {"MiB", std::uint64_t{1} << 20},
-                               {"GiB", std::uint64_t{1} << 30}};
-constexpr Unit kTokenUnits[] = {
+                               {"GiB", std::uint64_t{1} << 30},
+                               {"TiB", std::uint64_t{1} << 40}};
+constexpr Unit kCountUnits[] = {
     {"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", std::uint64_t{1} << 30}};
 constexpr Unit kTimeUnits[] = {{"ms", 1'000'000}, {"s", 1'000'000'000}, {"min", 60'000'000'000}};
 constexpr std::uint64_t kLongestNs = std::uint64_t{366} * 24 * 3600 * 1'000'000'000;
 
-/// A number followed at once by one of `units`, in units of 1.
+/// A number and one of `units`, a space between them or none, in units of 1.
 std::optional<std::uint64_t> parse_amount(std::string_view text, std::span<const Unit> units) {
   const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto count = parse_number(text.substr(0, digits));
   if (!count) return std::nullopt;
+  std::string_view name = text.substr(digits);
+  if (name.size() > 1 && name.front() == ' ') name.remove_prefix(1);
   for (const Unit& unit : units) {
-    if (unit.name != text.substr(digits)) continue;
+    if (unit.name != name) continue;
     if (*count > UINT64_MAX / unit.size) return std::nullopt;
     return *count * unit.size;
   }
@@ -49,8 +55,8 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) {
   return parse_amount(text, kByteUnits);
 }
 
-std::optional<std::uint64_t> parse_tokens(std::string_view text) {
-  return parse_amount(text, kTokenUnits);
+std::optional<std::uint64_t> parse_count(std::string_view text) {
+  return parse_amount(text, kCountUnits);
 }
 
 std::optional<Duration> parse_duration(std::string_view text) {
@@ -59,4 +65,12 @@ std::optional<Duration> parse_duration(std::string_view text) {
   return Duration(static_cast<Duration::rep>(*nanoseconds));
 }
 
-}  // namespace batchloom::cli
+std::string bytes_text(std::uint64_t bytes) {
+  const Unit* largest = &kByteUnits[1];
+  for (const Unit& unit : kByteUnits) {
+    if (bytes != 0 && bytes % unit.size == 0) largest = &unit;
+  }
+  return fmt::format("{} {}", bytes / largest->size, largest->name);
+}
+
+}  // namespace batchloom

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/hint.h"
+#include "batchloom/base/spelling.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-namespace batchloom::cli {
+namespace batchloom {
 namespace {
 
 const std::vector<std::string> kKnown = {"init", "ls", "show", "verify", "fence", "probe"};
 
-TEST(Hint, FindsASlipOfTheFinger) {
+TEST(Spelling, FindsASlipOfTheFinger) {
   EXPECT_EQ(nearest_spelling("verfiy", kKnown), "verify");
   EXPECT_EQ(nearest_spelling("verifyy", kKnown), "verify");
   EXPECT_EQ(nearest_spelling("veify", kKnown), "verify");
@@ -18,17 +18,17 @@ TEST(Hint, FindsASlipOfTheFinger) {
   EXPECT_EQ(nearest_spelling("prove", kKnown), "probe");
 }
 
-TEST(Hint, PrefersTheNearest) {
+TEST(Spelling, PrefersTheNearest) {
   const std::vector<std::string> known = {"seeds", "seed"};
   EXPECT_EQ(nearest_spelling("seef", known), "seed");
   EXPECT_EQ(nearest_spelling("seedz", known), "seeds");
 }
 
-TEST(Hint, GuessesNothingFarOff) {
+TEST(Spelling, GuessesNothingFarOff) {
   EXPECT_EQ(nearest_spelling("remove", kKnown), std::nullopt);
   EXPECT_EQ(nearest_spelling("", kKnown), std::nullopt);
   EXPECT_EQ(nearest_spelling("verify", {}), std::nullopt);
 }
 
 }  // namespace
-}  // namespace batchloom::cli
+}  // namespace batchloom

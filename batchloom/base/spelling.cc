@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/hint.h"
+#include "batchloom/base/spelling.h"
 
 #include <algorithm>
 #include <vector>
 
-namespace batchloom::cli {
+namespace batchloom {
 namespace {
 
 /// The optimal string alignment distance, by the usual table; three rows of it are kept.
@@ -42,4 +42,4 @@ std::optional<std::string> nearest_spelling(std::string_view word,
   return nearest;
 }
 
-}  // namespace batchloom::cli
+}  // namespace batchloom
