@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "batchloom/planning/toml_table.h"
+#include "batchloom/planning/toml_text.h"
 
 namespace batchloom::planning {
 namespace {
@@ -35,21 +36,6 @@ std::string curves_to_toml(std::string_view part, const CostCurve& both, const C
   text += points_to_toml("both_ps", both);
   if (forward != nullptr) text += points_to_toml("forward_ps", *forward);
   return text;
-}
-
-/// A text in double quotes, as TOML has it.
-std::string quoted_for_toml(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
-      quoted += fmt::format("\\u{:04X}", static_cast<unsigned>(c));
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
 }
 
 Result<CostCurve> parse_curve(const TomlTable& table, std::string_view key,
@@ -115,7 +101,7 @@ Status parse_figures(const TomlTable& table, CostModel& model) {
 
 std::string to_toml(const CostModel& model) {
   std::string text = fmt::format("format = {}\nname = {}\nversion = {}\n", kFormat,
-                                 quoted_for_toml(model.name), model.version);
+                                 toml_quoted(model.name), model.version);
   text += fmt::format("layers = {}\nlaunch_ns = {}\n", model.layers, model.launch_ns);
   text += fmt::format(
       "kv_bytes_per_token = {}\nactivation_bytes_per_token = {}\ncopy_bytes_per_s = {}\n",

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,16 +15,13 @@
 
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/graph_check.h"
+#include "batchloom/planning/toml_text.h"
 
 namespace batchloom::planning {
 namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr double kBillion = 1e9;
-constexpr std::array kOrderNames = {"random"sv, "file"sv};
-constexpr std::array kExhaustedNames = {"repeat"sv, "stop"sv, "drop"sv, "error"sv};
-constexpr std::array kRampNames = {"none"sv, "linear"sv, "cosine"sv};
 constexpr std::array kAxisNames = {"pp"sv, "dp"sv, "cp"sv, "tp"sv};
 
 using Names = std::span<const std::string_view>;
@@ -242,9 +238,9 @@ class GraphReader {
       source.weight = read_schedule(reader, *weight);
     }
     source.order =
-        reader.one_of<Order>(reader.find("order"), "order", kOrderNames).value_or(Order::kRandom);
+        reader.one_of<Order>(reader.find("order"), "order", order_names()).value_or(Order::kRandom);
     source.exhausted =
-        reader.one_of<Exhausted>(reader.find("exhausted"), "exhausted", kExhaustedNames)
+        reader.one_of<Exhausted>(reader.find("exhausted"), "exhausted", exhausted_names())
             .value_or(Exhausted::kStop);
     source.epochs = static_cast<std::uint32_t>(
         reader.whole(reader.find("epochs"), "epochs", 0, UINT32_MAX).value_or(0));
@@ -269,7 +265,8 @@ class GraphReader {
       if (const toml::node* value = point.need("value", "a number")) {
         read.weight = read_weight(point, *value, "value");
       }
-      read.ramp = point.one_of<Ramp>(point.find("ramp"), "ramp", kRampNames).value_or(Ramp::kNone);
+      read.ramp =
+          point.one_of<Ramp>(point.find("ramp"), "ramp", ramp_names()).value_or(Ramp::kNone);
       point.refuse_the_rest();
     }
     Result<Schedule> schedule = Schedule::create(std::move(points));
@@ -284,16 +281,10 @@ class GraphReader {
       reader.fault(node, key, fmt::format("a number is expected, not {}", type_of(node)));
       return Weight(0);
     }
-    const double most = static_cast<double>(kMaxWeight.value) / kBillion;
-    if (!(*value >= 0 && *value <= most)) {
-      reader.fault(node, key, fmt::format("{} is not within 0 to {}", *value, most));
-      return Weight(0);
-    }
-    const auto billionths = static_cast<std::uint64_t>(std::llround(*value * kBillion));
-    if (billionths == 0 && *value > 0) {
-      reader.fault(node, key, fmt::format("{} is less than a billionth, and not 0", *value));
-    }
-    return Weight(billionths);
+    const Result<Weight> weight = weight_of_number(*value);
+    if (weight.is_ok()) return *weight;
+    reader.fault(node, key, weight.status().message());
+    return Weight(0);
   }
 
   void read_selection(const toml::table& table) {
@@ -372,46 +363,6 @@ class GraphReader {
   GraphLines lines_;
 };
 
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      result += fmt::format("\\u{:04x}", byte);
-    } else {
-      result += c;
-    }
-  }
-  return result + '"';
-}
-
-/// In billionths, exactly.
-std::string number_of(Weight weight) {
-  const std::uint64_t whole = weight.value / 1'000'000'000;
-  std::string text = fmt::format("{}.{:09}", whole, weight.value % 1'000'000'000);
-  while (text.back() == '0') text.pop_back();
-  if (text.back() == '.') text.pop_back();
-  return text;
-}
-
-std::string weight_of(const Schedule& schedule) {
-  const auto points = schedule.points();
-  if (points.size() == 1 && points[0].step.value == 0) return number_of(points[0].weight);
-  std::vector<std::string> texts;
-  for (const WeightPoint& point : points) {
-    std::string text =
-        fmt::format("{{ step = {}, value = {}", point.step.value, number_of(point.weight));
-    if (point.ramp != Ramp::kNone) {
-      text += fmt::format(", ramp = \"{}\"", kRampNames[static_cast<std::size_t>(point.ramp)]);
-    }
-    texts.push_back(text + " }");
-  }
-  return fmt::format("[{}]", fmt::join(texts, ", "));
-}
-
 std::string toml_of(const MixSpec& mix) {
   std::string text = fmt::format("seed = {}\n\n[step]\n{} = {}\nmax_sample_tokens = {}\n", mix.seed,
                                  mix.unit == StepUnit::kTokens ? "tokens" : "samples",
@@ -419,9 +370,9 @@ std::string toml_of(const MixSpec& mix) {
   for (const MixSource& source : mix.sources) {
     text +=
         fmt::format("\n[[source]]\nname = {}\nweight = {}\norder = \"{}\"\nexhausted = \"{}\"\n",
-                    quoted(source.name), weight_of(source.weight),
-                    kOrderNames[static_cast<std::size_t>(source.order)],
-                    kExhaustedNames[static_cast<std::size_t>(source.exhausted)]);
+                    toml_quoted(source.name), toml_weight(source.weight),
+                    order_names()[static_cast<std::size_t>(source.order)],
+                    exhausted_names()[static_cast<std::size_t>(source.exhausted)]);
     if (source.epochs != 0) text += fmt::format("epochs = {}\n", source.epochs);
   }
   return text;
@@ -432,7 +383,7 @@ std::string toml_of(const SelectionSpec& selection) {
   if (selection.distribute) {
     text += fmt::format("distribute = \"{}\"\n", to_string(*selection.distribute));
   }
-  if (selection.cost) text += fmt::format("cost = {}\n", quoted(selection.cost->name));
+  if (selection.cost) text += fmt::format("cost = {}\n", toml_quoted(selection.cost->name));
   if (selection.balance) text += fmt::format("balance = \"{}\"\n", to_string(*selection.balance));
   const TokenOptions plain;
   const TokenOptions& options = selection.options;
@@ -445,7 +396,8 @@ std::string toml_of(const SelectionSpec& selection) {
   if (options.offload != plain.offload) text += fmt::format("offload = {}\n", options.offload);
   if (!selection.broadcast_at.empty()) {
     std::vector<std::string> axes;
-    for (const model::Axis axis : selection.broadcast_at) axes.push_back(quoted(to_string(axis)));
+    for (const model::Axis axis : selection.broadcast_at)
+      axes.push_back(toml_quoted(to_string(axis)));
     text += fmt::format("broadcast_at = [{}]\n", fmt::join(axes, ", "));
   }
   return text;
