@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "batchloom/control/pipeline_testing.h"
+
+namespace batchloom::control {
+namespace {
+
+using planning::Schedule;
+using planning::Weight;
+using planning::WeightPoint;
+
+bool toss(Random& random) {
+  return random.below(2) == 0;
+}
+
+std::uint32_t small(Random& random, std::uint64_t least, std::uint64_t most) {
+  return static_cast<std::uint32_t>(least + random.below(most - least + 1));
+}
+
+std::string any_text(Random& random) {
+  static const std::vector<std::string> texts = {"x", "a \"quoted\\\" one", "\t\x01\x7f", "ä ö"};
+  return texts[random.below(texts.size())];
+}
+
+model::Topology any_axes(Random& random) {
+  std::vector<model::AxisExtent> axes;
+  for (const model::Axis axis :
+       {model::Axis::kDp, model::Axis::kTp, model::Axis::kCp, model::Axis::kPp}) {
+    if (toss(random)) axes.push_back({axis, small(random, 1, 3)});
+  }
+  if (axes.empty()) axes.push_back({model::Axis::kDp, 2});
+  return model::Topology::create(axes).value();
+}
+
+Schedule any_schedule(Random& random) {
+  std::vector<WeightPoint> points = {
+      {model::Step(random.below(2) * random.below(100)), Weight(1 + random.below(1'000'000'000))}};
+  while (random.below(3) == 0) {
+    points.push_back({points.back().step + 1 + random.below(1'000'000), Weight(1 + random.below(9)),
+                      static_cast<planning::Ramp>(random.below(3))});
+  }
+  return Schedule::create(points).value();
+}
+
+void add_any_store(Random& random, StoreConfig& store) {
+  store.url = toss(random) ? "./" + any_text(random) : "s3://bucket/prefix";
+  if (toss(random)) store.lead_steps.reset();
+  if (toss(random)) store.retain_max_bytes = 1 + random.below(std::uint64_t{1} << 62);
+  if (!store.url.starts_with("s3://")) return;
+  if (toss(random)) store.endpoint = any_text(random);
+  if (toss(random)) store.region = any_text(random);
+  if (toss(random)) store.profile = any_text(random);
+}
+
+void add_any_step(Random& random, PipelineConfig& config) {
+  config.topology.axes = any_axes(random);
+  config.topology.capacity_tokens = small(random, 64, 10'000);
+  const std::uint32_t room = ranks_of_a_part(config) * config.topology.capacity_tokens;
+  config.step.max_sample_tokens = small(random, 1, room);
+  config.step.unit = static_cast<planning::StepUnit>(random.below(2));
+  config.step.units = config.step.max_sample_tokens + random.below(100'000);
+  config.step.over_length = static_cast<OverLength>(random.below(3));
+}
+
+FieldsConfig any_fields(Random& random) {
+  FieldsConfig fields;
+  switch (random.below(3)) {
+    case 0: fields.text = any_text(random); break;
+    case 1:
+      fields.prompt = any_text(random);
+      fields.answer = any_text(random);
+      break;
+    default:
+      fields.tokens = any_text(random);
+      if (toss(random)) fields.loss_mask = any_text(random);
+  }
+  return fields;
+}
+
+SourceConfig any_source(Random& random, std::size_t place) {
+  SourceConfig source;
+  source.name = fmt::format("source-{}", place);
+  if (toss(random)) {
+    source.files = {"ids/*"};
+    source.paths = {"ids/a.bin", "ids/b.bin"};
+    source.format = SourceFormat::kMegatron;
+  } else {
+    source.files = {"data/code.jsonl", "data/docs-*.jsonl"};
+    source.paths = {"data/code.jsonl", "data/docs-0.jsonl", "data/docs-1.jsonl"};
+    source.fields = any_fields(random);
+  }
+  const bool may_answer = !source.fields.answer.empty();
+  const bool may_mask = !source.fields.loss_mask.empty();
+  if (toss(random)) {
+    source.loss_on = may_answer ? LossOn::kAnswer : may_mask ? LossOn::kMask : LossOn::kAll;
+  }
+  if (toss(random)) source.split = {{"train", 1 + random.below(999)}, {"valid", random.below(2)}};
+  source.weight = any_schedule(random);
+  source.order = static_cast<planning::Order>(random.below(2));
+  source.exhausted = static_cast<planning::Exhausted>(random.below(4));
+  if (source.exhausted == planning::Exhausted::kRepeat) source.epochs = small(random, 0, 9);
+  return source;
+}
+
+void add_any_tokens(Random& random, PipelineConfig& config) {
+  const bool text = std::ranges::any_of(config.sources, [](const SourceConfig& source) {
+    return source.format == SourceFormat::kJsonl && source.fields.tokens.empty();
+  });
+  config.tokens.tokenizer = text ? TokenizerKind::kBytes : TokenizerKind::kIds;
+  config.tokens.vocab = small(random, 300, 100'000);
+  while (toss(random)) config.tokens.begin.push_back(small(random, 0, 299));
+  while (toss(random)) config.tokens.end.push_back(small(random, 0, 299));
+}
+
+}  // namespace
+
+PipelineConfig any_pipeline(Random& random) {
+  PipelineConfig config;
+  config.seed = random.below(std::uint64_t{1} << 63);
+  if (toss(random)) config.run.steps = 1 + random.below(1'000'000);
+  add_any_store(random, config.store);
+  config.balance.strategy = static_cast<planning::Balance>(random.below(5));
+  if (toss(random)) config.balance.cost_model = "bytescale-fig6";
+  config.balance.costs = planning::builtin_cost_model(config.balance.cost_model).value();
+  config.balance.min_share_tokens = small(random, 1, 5'000);
+  config.balance.offload = toss(random);
+  add_any_step(random, config);
+  config.limits.memory_bytes = (1 + random.below(1 << 20)) << 20;
+  if (toss(random)) config.limits.workers = small(random, 1, 4096);
+  config.limits.bad_records = random.below(1'000);
+  const std::uint64_t sources = 1 + random.below(4);
+  for (std::uint64_t i = 0; i < sources; ++i) config.sources.push_back(any_source(random, i));
+  add_any_tokens(random, config);
+  return config;
+}
+
+}  // namespace batchloom::control

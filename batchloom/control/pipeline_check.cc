@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/pipeline_check.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "batchloom/base/spelling.h"
+#include "batchloom/control/pipeline_graph.h"
+#include "batchloom/planning/graph_check.h"
+#include "batchloom/planning/mixture_state.h"
+#include "batchloom/planning/weights_log.h"
+
+namespace batchloom::control {
+namespace {
+
+using planning::GraphCall;
+
+class PipelineChecker {
+ public:
+  PipelineChecker(const PipelineConfig& config, ReadNotes& notes)
+      : config_(config), notes_(notes) {}
+
+  void check() {
+    check_names();
+    check_tokens();
+    check_split();
+    check_part_length();
+    if (notes_.faults.empty()) check_weights();
+    if (notes_.faults.empty()) check_planning();
+  }
+
+ private:
+  void fault(std::string_view path, std::string_view reason) {
+    notes_.faults.add(line_of(notes_.lines, path), fmt::format("{}: {}", path, reason));
+  }
+  void source_fault(std::size_t source, std::string_view key, std::string_view reason) {
+    notes_.faults.add(
+        line_of(notes_.lines, fmt::format("{}.{}", source_path(source), key)),
+        fmt::format("source.{} of '{}': {}", key, config_.sources[source].name, reason));
+  }
+
+  void check_names() {
+    if (config_.sources.size() > planning::kMaxSources) {
+      fault("source",
+            fmt::format("{} sources; at most {}", config_.sources.size(), planning::kMaxSources));
+    }
+    std::map<std::string_view, std::size_t> names;
+    for (std::size_t i = 0; i < config_.sources.size(); ++i) {
+      const auto [other, is_new] = names.emplace(config_.sources[i].name, i);
+      if (is_new) continue;
+      source_fault(i, "name",
+                   fmt::format("the source of line {} is called so, too",
+                               line_of(notes_.lines, source_path(other->second))));
+    }
+  }
+
+  static bool holds_ids(const SourceConfig& source) {
+    return source.format == SourceFormat::kMegatron || !source.fields.tokens.empty();
+  }
+
+  void check_tokens() {
+    const TokensConfig& tokens = config_.tokens;
+    const bool ids = tokens.tokenizer == TokenizerKind::kIds;
+    bool has_text = false;
+    bool has_ids = false;
+    for (std::size_t i = 0; i < config_.sources.size(); ++i) {
+      (holds_ids(config_.sources[i]) ? has_ids : has_text) = true;
+      if (ids && !holds_ids(config_.sources[i])) {
+        source_fault(i, "fields", "it has text, and tokens.tokenizer \"ids\" makes no ids of it");
+      }
+    }
+    if (!ids && !has_text) {
+      fault("tokens.tokenizer", "no source has text; say \"ids\" where all of them hold ids");
+    }
+    if ((ids || has_ids) && !notes_.lines.contains("tokens.vocab")) {
+      notes_.faults.add(line_of(notes_.lines, "tokens.vocab"),
+                        "tokens.vocab is missing: sources hold ids, and only it tells how many "
+                        "there are");
+    }
+    const std::uint32_t least = ids ? 1 : kByteIds;
+    if (tokens.vocab < least) {
+      fault("tokens.vocab", fmt::format("{}; \"bytes\" makes {} ids", tokens.vocab, kByteIds));
+    }
+    check_frame("tokens.begin", tokens.begin);
+    check_frame("tokens.end", tokens.end);
+  }
+
+  void check_frame(std::string_view path, const std::vector<std::uint32_t>& ids) {
+    const auto high =
+        std::ranges::find_if(ids, [&](std::uint32_t id) { return id >= config_.tokens.vocab; });
+    if (high == ids.end()) return;
+    fault(path,
+          fmt::format("id {} is not below tokens.vocab, which is {}", *high, config_.tokens.vocab));
+  }
+
+  void check_split() {
+    std::set<std::string> names;
+    for (const SourceConfig& source : config_.sources) {
+      for (const auto& [name, share] : source.split) {
+        if (share != 0) names.insert(name);
+      }
+    }
+    const std::string& split = config_.run.split;
+    if (names.contains(split)) return;
+    const std::vector<std::string> known(names.begin(), names.end());
+    const auto near = nearest_spelling(split, known);
+    fault("run.split",
+          fmt::format("no source has a share called {}; {}known: {}", shown(split),
+                      near ? fmt::format("did you mean \"{}\"? ", *near) : std::string(),
+                      fmt::join(known, ", ")));
+  }
+
+  void check_part_length() {
+    const StepConfig& step = config_.step;
+    if (step.unit == planning::StepUnit::kTokens && step.max_sample_tokens > step.units) {
+      fault("step.max_sample_tokens",
+            fmt::format("{} tokens do not fit into a step, which has step.tokens = {}",
+                        step.max_sample_tokens, step.units));
+    }
+    const std::uint64_t ranks = ranks_of_a_part(config_);
+    const std::uint64_t room = ranks * config_.topology.capacity_tokens;
+    if (step.max_sample_tokens <= room) return;
+    fault("step.max_sample_tokens",
+          fmt::format("{} tokens do not fit: {} ranks, which one part may span with {} on {}, hold "
+                      "{} tokens each, {} together",
+                      step.max_sample_tokens, ranks, to_string(config_.balance.strategy),
+                      model::to_string(config_.topology.axes), config_.topology.capacity_tokens,
+                      room));
+  }
+
+  void check_weights() {
+    const planning::MixtureConfig mixture = mixture_of(config_, 1);
+    planning::MixtureState start;
+    start.unit = mixture.unit;
+    start.max_sample_tokens = mixture.max_sample_tokens;
+    start.sources.resize(mixture.sources.size());
+    const Status some = planning::check_some_weight(mixture, start);
+    if (some.is_ok()) return;
+    const auto first = std::ranges::find_if(config_.sources, [&](const SourceConfig& source) {
+      return takes_part(source, config_.run);
+    });
+    source_fault(static_cast<std::size_t>(first - config_.sources.begin()), "weight",
+                 fmt::format("of split {}: {}", config_.run.split, some.message()));
+  }
+
+  void check_planning() {
+    const planning::GraphSpec graph = graph_of(config_);
+    planning::GraphFaults faults = find_faults(graph);
+    if (faults.empty()) faults = find_faults_on(config_.topology.axes, graph);
+    for (const planning::GraphFault& found : faults) {
+      const std::string reason = fmt::format("{}: {}", call_of(graph, found), found.reason);
+      if (found.source) {
+        source_fault(*found.source, "name", reason);
+      } else {
+        fault(found.call == GraphCall::kMix    ? "step.max_sample_tokens"
+              : found.call == GraphCall::kCost ? "balance.cost_model"
+                                               : "balance.strategy",
+              reason);
+      }
+    }
+  }
+
+  const PipelineConfig& config_;
+  ReadNotes& notes_;
+};
+
+}  // namespace
+
+void check_pipeline(const PipelineConfig& config, ReadNotes& notes) {
+  PipelineChecker(config, notes).check();
+}
+
+}  // namespace batchloom::control

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a pipeline is, as plain values: one struct for each table of its file
+// (docs/formats/pipeline_toml.md). Defaults stand here and nowhere else; parse_pipeline() starts
+// from them, and describe() prints what came of it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "batchloom/model/topology.h"
+#include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/graph_spec.h"
+
+namespace batchloom::control {
+
+/// [run]
+struct RunConfig {
+  /// How many steps the stream shall have. Absent: until the sources stop.
+  std::optional<std::uint64_t> steps = {};
+  /// The part of every source that is read. What a source does not divide is "train".
+  std::string split = "train";
+
+  friend bool operator==(const RunConfig&, const RunConfig&) = default;
+};
+
+/// How a batch's bytes are stored.
+enum class StoreCodec : std::uint8_t { kRaw };
+
+/// [store]
+struct StoreConfig {
+  std::string url = {};  ///< Where the stream lies; has no default.
+  /// How far steps are made ahead of the slowest live cursor. More hide slower sources and cost
+  /// room; absent ("unlimited"): the producer waits for nobody.
+  std::optional<std::uint64_t> lead_steps = 32;
+  StoreCodec codec = StoreCodec::kRaw;  ///< raw costs room, and no time.
+  /// The producer waits where the stream has this many bytes. Absent: it grows until pins let go.
+  std::optional<std::uint64_t> retain_max_bytes = {};
+  // Of s3:// alone; empty: as the usual AWS chain says.
+  std::string endpoint = {};
+  std::string region = {};
+  std::string profile = {};
+
+  friend bool operator==(const StoreConfig&, const StoreConfig&) = default;
+};
+
+/// [topology]
+struct TopologyConfig {
+  model::Topology axes = model::Topology::create({{model::Axis::kDp, 1}}).value();
+  /// Tokens that a rank holds in one micro-batch. More need memory, and fewer micro-batches.
+  std::uint32_t capacity_tokens = 8192;
+
+  friend bool operator==(const TopologyConfig&, const TopologyConfig&) = default;
+};
+
+/// What becomes of a record with more than max_sample_tokens.
+enum class OverLength : std::uint8_t {
+  kSplit,     ///< It becomes several parts, and no token is lost.
+  kTruncate,  ///< Its first part stays.
+  kDrop,      ///< Nothing stays.
+};
+
+/// [step]
+struct StepConfig {
+  planning::StepUnit unit = planning::StepUnit::kTokens;
+  std::uint64_t units = 0;              ///< Tokens at most, or samples exactly; has no default.
+  std::uint32_t max_sample_tokens = 0;  ///< Where records are cut; has no default.
+  OverLength over_length = OverLength::kSplit;  ///< split loses nothing, and parts lack context.
+
+  friend bool operator==(const StepConfig&, const StepConfig&) = default;
+};
+
+/// Who makes ids of texts.
+enum class TokenizerKind : std::uint8_t {
+  kBytes,  ///< An id for each byte of UTF-8.
+  kIds,    ///< Nobody: all sources hold ids.
+};
+
+/// How many ids `bytes` makes.
+inline constexpr std::uint32_t kByteIds = 256;
+
+/// [tokens]
+struct TokensConfig {
+  TokenizerKind tokenizer = TokenizerKind::kBytes;  ///< Has no default in a file.
+  /// Ids are below this. The default is that of `bytes`; ids need to be told.
+  std::uint32_t vocab = kByteIds;
+  // Ids before and after each record, never around parts.
+  std::vector<std::uint32_t> begin = {};
+  std::vector<std::uint32_t> end = {};
+
+  friend bool operator==(const TokensConfig&, const TokensConfig&) = default;
+};
+
+/// [balance]
+struct BalanceConfig {
+  /// two_level fits every trainer; hdp evens out long samples, and needs one that knows rings.
+  planning::Balance strategy = planning::Balance::kTwoLevel;
+  /// Built in, or a file that ends in .toml. What steps contain does not depend on it.
+  std::string cost_model = "h200-llama7b";
+  /// The model of that name.
+  planning::CostModel costs = planning::builtin_cost_model("h200-llama7b").value();
+  /// hdp: the least share of a sample on several ranks. Less spreads more, and hides less.
+  std::uint32_t min_share_tokens = 4096;
+  /// hdp: activations may go to the host, for samples that fit nowhere else.
+  bool offload = true;
+
+  friend bool operator==(const BalanceConfig&, const BalanceConfig&) = default;
+};
+
+/// [limits]
+struct LimitsConfig {
+  /// Of all loaders together. Less makes loading stop and go where sources are uneven.
+  std::uint64_t memory_bytes = std::uint64_t{2} << 30;
+  std::optional<std::uint32_t> workers = {};  ///< Absent ("auto"): as many as the profile asks for.
+  /// Of each source; one more stops the run. 0 finds the first bad record, and stops there.
+  std::uint64_t bad_records = 100;
+
+  friend bool operator==(const LimitsConfig&, const LimitsConfig&) = default;
+};
+
+enum class SourceFormat : std::uint8_t {
+  kJsonl,     ///< A JSON object on each line.
+  kMegatron,  ///< Pairs of .bin and .idx, which hold ids.
+};
+
+/// Which fields of a record are read. Either text, or prompt and answer, or tokens.
+struct FieldsConfig {
+  std::string text = {};
+  std::string prompt = {};
+  std::string answer = {};
+  std::string tokens = {};
+  std::string loss_mask = {};  ///< With tokens; may be empty: there is none.
+
+  friend bool operator==(const FieldsConfig&, const FieldsConfig&) = default;
+};
+
+/// Which tokens have labels.
+enum class LossOn : std::uint8_t { kAll, kAnswer, kMask };
+
+/// [[source]]
+struct SourceConfig {
+  std::string name = {};
+  std::vector<std::string> files = {};  ///< Patterns, as they were written.
+  /// The files that they match, in the order in which their records are counted.
+  std::vector<std::string> paths = {};
+  SourceFormat format = SourceFormat::kJsonl;  ///< As the files' names say, if it is not given.
+  FieldsConfig fields = {};                    ///< { text = "text" } of jsonl; megatron has none.
+  LossOn loss_on = LossOn::kAll;               ///< answer and mask where fields have them.
+  /// Shares by the name of the split; records go to splits by the hash of their id.
+  std::map<std::string, std::uint64_t> split = {{"train", 1}};
+  planning::Schedule weight = planning::Schedule(planning::Weight(1'000'000'000));
+  planning::Order order = planning::Order::kRandom;  ///< file: as they lie, for curricula.
+  planning::Exhausted exhausted = planning::Exhausted::kStop;  ///< Nothing is seen twice unasked.
+  std::uint32_t epochs = 0;                                    ///< Passes, with repeat. 0: no end.
+
+  friend bool operator==(const SourceConfig&, const SourceConfig&) = default;
+};
+
+struct PipelineConfig {
+  std::uint64_t seed = 0;  ///< Of all orders. Another seed is another stream.
+  RunConfig run = {};
+  StoreConfig store = {};
+  TopologyConfig topology = {};
+  StepConfig step = {};
+  TokensConfig tokens = {};
+  BalanceConfig balance = {};
+  LimitsConfig limits = {};
+  std::vector<SourceConfig> sources = {};
+
+  friend bool operator==(const PipelineConfig&, const PipelineConfig&) = default;
+};
+
+/// Whether the run's split has anything of the source.
+bool takes_part(const SourceConfig& source, const RunConfig& run);
+
+/// The ranks that one part may span: the extent of cp, and with hdp all HDP ranks.
+std::uint32_t ranks_of_a_part(const PipelineConfig& config);
+
+}  // namespace batchloom::control

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/pipeline_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "batchloom/planning/toml_text.h"
+
+namespace batchloom::control {
+namespace {
+
+using std::string_view_literals::operator""sv;
+
+constexpr std::array kCodecNames = {"raw"sv};
+constexpr std::array kOverLengthNames = {"split"sv, "truncate"sv, "drop"sv};
+constexpr std::array kTokenizerNames = {"bytes"sv, "ids"sv};
+constexpr std::array kLossNames = {"all"sv, "answer"sv, "mask"sv};
+
+}  // namespace
+
+std::span<const std::string_view> codec_names() {
+  return kCodecNames;
+}
+
+std::span<const std::string_view> over_length_names() {
+  return kOverLengthNames;
+}
+
+std::span<const std::string_view> tokenizer_names() {
+  return kTokenizerNames;
+}
+
+std::span<const std::string_view> loss_names() {
+  return kLossNames;
+}
+
+std::string toml_list(std::span<const std::string> texts) {
+  std::vector<std::string> quoted;
+  for (const std::string& text : texts) quoted.push_back(planning::toml_quoted(text));
+  return fmt::format("[{}]", fmt::join(quoted, ", "));
+}
+
+std::string toml_list(std::span<const std::uint32_t> numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+std::string toml_fields(const FieldsConfig& fields) {
+  const std::pair<std::string_view, const std::string*> all[] = {{"text", &fields.text},
+                                                                 {"prompt", &fields.prompt},
+                                                                 {"answer", &fields.answer},
+                                                                 {"tokens", &fields.tokens},
+                                                                 {"loss_mask", &fields.loss_mask}};
+  std::vector<std::string> texts;
+  for (const auto& [key, name] : all) {
+    if (!name->empty()) texts.push_back(fmt::format("{} = {}", key, planning::toml_quoted(*name)));
+  }
+  return texts.empty() ? std::string() : fmt::format("{{ {} }}", fmt::join(texts, ", "));
+}
+
+std::string toml_split(const std::map<std::string, std::uint64_t>& split) {
+  std::vector<std::string> texts;
+  for (const auto& [name, share] : split) texts.push_back(fmt::format("{} = {}", name, share));
+  return fmt::format("{{ {} }}", fmt::join(texts, ", "));
+}
+
+}  // namespace batchloom::control

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/source_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "batchloom/control/pipeline_faults.h"
+
+namespace batchloom::control {
+namespace {
+
+// By the longest suffix first, where one ends with another.
+constexpr std::array kFormats = {
+    KnownFormat{"jsonl", ".jsonl", SourceFormat::kJsonl},
+    KnownFormat{"megatron", ".bin", SourceFormat::kMegatron},
+    KnownFormat{"megatron", ".idx", SourceFormat::kMegatron},
+    KnownFormat{"parquet", ".parquet", std::nullopt},
+    KnownFormat{"gzip", ".gz", std::nullopt},
+    KnownFormat{"zstd", ".zst", std::nullopt},
+    KnownFormat{"tar", ".tar", std::nullopt},
+    KnownFormat{"text", ".txt", std::nullopt},
+    KnownFormat{"arrow", ".arrow", std::nullopt},
+    KnownFormat{"mds", ".mds", std::nullopt},
+};
+
+constexpr std::string_view kIndexSuffix = ".idx";
+constexpr std::string_view kDataSuffix = ".bin";
+
+Result<SourceFormat> format_of_file(std::optional<SourceFormat> given, const std::string& path) {
+  const KnownFormat* known = format_of_path(path);
+  if (known == nullptr) {
+    if (given == SourceFormat::kJsonl) return *given;
+    return Status::invalid(
+        given ? fmt::format("{} does not end in .bin or .idx, and format is \"megatron\"",
+                            shown(path))
+              : fmt::format("the name of {} tells no format; say format = \"jsonl\"", shown(path)));
+  }
+  if (!known->built) {
+    return Status::invalid(fmt::format("{} is {}, which is not built yet; jsonl and megatron are",
+                                       shown(path), known->name));
+  }
+  if (given && *given != *known->built) {
+    return Status::invalid(fmt::format("{} is {} by its name, and format is \"{}\"", shown(path),
+                                       known->name, to_string(*given)));
+  }
+  return *known->built;
+}
+
+}  // namespace
+
+std::span<const KnownFormat> known_formats() {
+  return kFormats;
+}
+
+std::string_view to_string(SourceFormat format) {
+  return format == SourceFormat::kJsonl ? "jsonl" : "megatron";
+}
+
+const KnownFormat* format_of_path(std::string_view path) {
+  const auto found = std::ranges::find_if(
+      kFormats, [&](const KnownFormat& format) { return path.ends_with(format.suffix); });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+const KnownFormat* format_of_name(std::string_view name) {
+  const auto found = std::ranges::find(kFormats, name, &KnownFormat::name);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+Result<std::vector<std::string>> files_to_read(SourceFormat format,
+                                               std::span<const MatchedFiles> matched) {
+  std::vector<std::string> files;
+  std::map<std::string_view, const MatchedFiles*> seen;
+  std::map<std::string, const MatchedFiles*> taken;
+  for (const MatchedFiles& match : matched) {
+    for (const std::string& path : match.paths) {
+      const auto [twice, is_new] = seen.emplace(path, &match);
+      if (!is_new) {
+        return Status::invalid(
+            fmt::format("{} is matched by {} and again by {}; its records would "
+                        "come twice",
+                        shown(path), shown(twice->second->pattern), shown(match.pattern)));
+      }
+      std::string file = path;
+      if (format == SourceFormat::kMegatron && path.ends_with(kIndexSuffix)) {
+        file.replace(file.size() - kIndexSuffix.size(), kIndexSuffix.size(), kDataSuffix);
+      }
+      if (taken.emplace(file, &match).second) files.push_back(std::move(file));
+    }
+  }
+  return files;
+}
+
+Result<SourceFormat> common_format(std::optional<SourceFormat> given,
+                                   std::span<const MatchedFiles> matched) {
+  std::optional<SourceFormat> common = given;
+  const std::string* first = nullptr;
+  for (const MatchedFiles& match : matched) {
+    for (const std::string& path : match.paths) {
+      BL_ASSIGN_OR_RETURN(const SourceFormat format, format_of_file(given, path));
+      if (first == nullptr) first = &path;
+      if (common && *common != format) {
+        return Status::invalid(fmt::format("{} is {}, and {} is {}; a source has one format",
+                                           shown(*first), to_string(*common), shown(path),
+                                           to_string(format)));
+      }
+      common = format;
+    }
+  }
+  return common.value_or(SourceFormat::kJsonl);
+}
+
+}  // namespace batchloom::control

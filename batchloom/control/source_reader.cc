@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/source_reader.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "batchloom/base/spelling.h"
+#include "batchloom/control/pipeline_text.h"
+#include "batchloom/control/source_files.h"
+#include "batchloom/planning/toml_text.h"
+#include "batchloom/store/keys.h"
+
+namespace batchloom::control {
+namespace {
+
+using planning::Schedule;
+using planning::Weight;
+
+constexpr std::uint64_t kMaxShare = 1'000'000'000;
+
+void read_source_name(TableReader& table, SourceConfig& source) {
+  table.need("name");
+  table.text("name", source.name);
+  if (!table.has("name")) return;
+  const Status fit = store::validate_name("source", source.name);
+  if (!fit.is_ok()) table.fault("name", fit.message());
+}
+
+// --- files and format --------------------------------------------------------------------------
+
+std::optional<SourceFormat> read_given_format(TableReader& table) {
+  std::string name;
+  table.text("format", name);
+  if (name.empty()) return std::nullopt;
+  const KnownFormat* known = format_of_name(name);
+  if (known != nullptr && known->built) return known->built;
+  if (known != nullptr) {
+    table.fault("format", fmt::format("{} is not built yet; jsonl and megatron are", name));
+    return std::nullopt;
+  }
+  std::vector<std::string> names;
+  for (const KnownFormat& format : known_formats()) names.emplace_back(format.name);
+  const auto near = nearest_spelling(name, names);
+  table.fault("format",
+              fmt::format("{} is unknown; {}known: jsonl, megatron", shown(name),
+                          near ? fmt::format("did you mean \"{}\"? ", *near) : std::string()));
+  return std::nullopt;
+}
+
+/// What the pattern matches; a fault where that is nothing.
+void expand_pattern(TableReader& table, const TomlNode& node, const SourceContext& context,
+                    std::vector<MatchedFiles>& matched) {
+  if (!node.is(TomlType::kText)) {
+    table.fault_at(node, "files",
+                   fmt::format("a pattern is expected, not {}", to_string(node.type)));
+    return;
+  }
+  if (node.text.empty()) {
+    table.fault_at(node, "files", "an empty pattern");
+    return;
+  }
+  auto paths = context.inputs.expand(path_beside(context.file, node.text));
+  if (!paths.is_ok()) {
+    table.fault_at(node, "files", paths.status().message());
+  } else if (paths->empty()) {
+    table.fault_at(node, "files", fmt::format("{} matches no file", shown(node.text)));
+  } else {
+    matched.push_back({.pattern = node.text, .paths = *std::move(paths)});
+  }
+}
+
+void read_files(TableReader& table, const SourceContext& context, SourceConfig& source) {
+  table.need("files");
+  const std::optional<SourceFormat> given = read_given_format(table);
+  const TomlNode* node = table.find("files");
+  if (node == nullptr) return;
+  std::vector<MatchedFiles> matched;
+  if (node->is(TomlType::kText)) {
+    source.files.push_back(node->text);
+    expand_pattern(table, *node, context, matched);
+  } else if (node->items.empty()) {
+    table.fault("files", "an empty list; a source has files");
+  }
+  for (const TomlNode& item : node->items) {
+    source.files.push_back(item.text);
+    expand_pattern(table, item, context, matched);
+  }
+  const auto format = common_format(given, matched);
+  if (!format.is_ok()) return table.fault("files", format.status().message());
+  source.format = *format;
+  auto files = files_to_read(*format, matched);
+  if (!files.is_ok()) return table.fault("files", files.status().message());
+  source.paths = *std::move(files);
+}
+
+// --- fields ------------------------------------------------------------------------------------
+
+void read_field(TableReader& fields, std::string_view key, std::string& name) {
+  fields.text(key, name);
+  if (fields.has(key) && name.empty()) fields.fault(key, "an empty name");
+}
+
+/// What is wrong with the fields that were named together, or nothing.
+std::string fault_of_fields(const TableReader& fields) {
+  const bool text = fields.has("text");
+  const bool pair = fields.has("prompt") || fields.has("answer");
+  const bool tokens = fields.has("tokens");
+  if (text + pair + tokens != 1) {
+    return "either { text }, or { prompt, answer }, or { tokens, loss_mask }";
+  }
+  if (pair && !(fields.has("prompt") && fields.has("answer"))) {
+    return "prompt and answer go together";
+  }
+  if (fields.has("loss_mask") && !tokens) {
+    return "loss_mask goes with tokens; loss_on = \"answer\" masks prompts";
+  }
+  return {};
+}
+
+void read_fields(TableReader& table, SourceConfig& source) {
+  std::optional<TableReader> fields = table.table("fields");
+  if (!fields) {
+    if (source.format == SourceFormat::kJsonl) source.fields.text = "text";
+    return;
+  }
+  std::string picture;
+  read_field(*fields, "text", source.fields.text);
+  read_field(*fields, "prompt", source.fields.prompt);
+  read_field(*fields, "answer", source.fields.answer);
+  read_field(*fields, "tokens", source.fields.tokens);
+  read_field(*fields, "loss_mask", source.fields.loss_mask);
+  fields->text("image", picture);
+  if (fields->has("image")) return;  // Refused, whatever else is said.
+  if (source.format == SourceFormat::kMegatron) {
+    return table.fault("fields", "a Megatron data set has no fields; leave them out");
+  }
+  const std::string wrong = fault_of_fields(*fields);
+  if (!wrong.empty()) table.fault("fields", wrong);
+}
+
+void read_loss(TableReader& table, SourceConfig& source) {
+  const bool has_answer = !source.fields.answer.empty();
+  const bool has_mask = !source.fields.loss_mask.empty();
+  source.loss_on = has_answer ? LossOn::kAnswer : has_mask ? LossOn::kMask : LossOn::kAll;
+  table.one_of("loss_on", loss_names(), source.loss_on);
+  if (source.loss_on == LossOn::kAnswer && !has_answer) {
+    table.fault("loss_on", "\"answer\" needs fields = { prompt = ..., answer = ... }");
+  }
+  if (source.loss_on == LossOn::kMask && !has_mask) {
+    table.fault("loss_on", "\"mask\" needs fields = { tokens = ..., loss_mask = ... }");
+  }
+}
+
+// --- shares and weights ------------------------------------------------------------------------
+
+void read_split(TableReader& table, SourceConfig& source) {
+  const TomlNode* node = table.find("split");
+  if (node == nullptr) return;
+  source.split.clear();
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i < node->keys.size(); ++i) {
+    const std::string& name = node->keys[i];
+    const TomlNode& share = node->items[i];
+    const Status fit = store::validate_name("split", name);
+    if (!fit.is_ok()) {
+      table.fault_at(share, "split", fit.message());
+    } else if (!share.is(TomlType::kWhole)) {
+      table.fault_at(share, "split",
+                     fmt::format("a whole number is expected as the share of {}, not {}", name,
+                                 to_string(share.type)));
+    } else if (share.whole < 0 || static_cast<std::uint64_t>(share.whole) > kMaxShare) {
+      table.fault_at(share, "split",
+                     fmt::format("{} = {} is not within 0 to {}", name, share.whole, kMaxShare));
+    } else {
+      source.split[name] = static_cast<std::uint64_t>(share.whole);
+      sum += source.split[name];
+    }
+  }
+  if (sum == 0) table.fault("split", "no split has a share above 0");
+}
+
+Weight read_weight(TableReader& table, const TomlNode& node, std::string_view key) {
+  const double number = node.is(TomlType::kWhole) ? static_cast<double>(node.whole) : node.fraction;
+  const Result<Weight> weight = planning::weight_of_number(number);
+  if (weight.is_ok()) return *weight;
+  table.fault_at(node, key, weight.status().message());
+  return Weight(0);
+}
+
+planning::WeightPoint read_point(TableReader& table) {
+  planning::WeightPoint point;
+  table.need("step");
+  table.need("value");
+  std::uint64_t step = 0;
+  table.whole("step", {}, step);
+  point.step = model::Step(step);
+  if (const TomlNode* value = table.find("value")) {
+    point.weight = read_weight(table, *value, "value");
+  }
+  table.one_of("ramp", planning::ramp_names(), point.ramp);
+  return point;
+}
+
+void read_source_weight(TableReader& table, SourceConfig& source) {
+  const TomlNode* node = table.find("weight");
+  if (node == nullptr) return;
+  if (!node->is(TomlType::kList)) {
+    source.weight = Schedule(read_weight(table, *node, "weight"));
+    return;
+  }
+  std::vector<planning::WeightPoint> points;
+  for (std::size_t i = 0; i < node->items.size(); ++i) {
+    const TomlNode& item = node->items[i];
+    if (!item.is(TomlType::kTable)) {
+      table.fault_at(item, "weight",
+                     fmt::format("{{ step, value, ramp }} is expected as an element, not {}",
+                                 to_string(item.type)));
+      continue;
+    }
+    const std::string at = fmt::format("{}.weight[{}]", table.instance(), i);
+    table.notes().lines.emplace(at, item.line);
+    TableReader point(item, "source.weight", at, table.notes());
+    points.push_back(read_point(point));
+  }
+  Result<Schedule> schedule = Schedule::create(std::move(points));
+  if (schedule.is_ok()) {
+    source.weight = *std::move(schedule);
+  } else {
+    table.fault("weight", schedule.status().message());
+  }
+}
+
+void read_passes(TableReader& table, SourceConfig& source) {
+  table.one_of("order", planning::order_names(), source.order);
+  table.one_of("exhausted", planning::exhausted_names(), source.exhausted);
+  table.whole("epochs", {1, UINT32_MAX}, source.epochs);
+  if (source.epochs != 0 && source.exhausted != planning::Exhausted::kRepeat) {
+    table.fault("epochs", "passes need exhausted = \"repeat\"");
+  }
+}
+
+}  // namespace
+
+SourceConfig read_source(TableReader& table, const SourceContext& context) {
+  SourceConfig source;
+  read_source_name(table, source);
+  read_files(table, context, source);
+  read_fields(table, source);
+  read_loss(table, source);
+  read_split(table, source);
+  read_source_weight(table, source);
+  read_passes(table, source);
+  return source;
+}
+
+}  // namespace batchloom::control
