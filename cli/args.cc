@@ -238,6 +238,7 @@ class Parser {
   explicit Parser(std::string_view version) : line_(version) {
     add("", "produce", "write synthetic batches to a stream", define_produce);
     add("", "consume", "read a stream as one of its ranks does", define_consume);
+    add("", "explain", "print a pipeline as it is understood, with every default", define_explain);
     add("", "whatif", "compare strategies of planning on a cluster; nothing is run", define_whatif);
     add("", "calibrate", "make a cost model of timings", define_calibrate);
     line_.group("plan", "plans of steps");

@@ -189,6 +189,12 @@ struct PlanExplain {
   bool json = false;
 };
 
+/// `batchloom explain FILE`
+struct Explain {
+  std::string pipeline;  ///< A file.
+  bool json = false;
+};
+
 /// `batchloom calibrate FILE.csv [--out FILE] ...`
 struct Calibrate {
   std::string timings;
@@ -201,7 +207,7 @@ struct Calibrate {
 using Command =
     std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe, StoreGc,
                  StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd, StoreReopen, Produce,
-                 Consume, SimBatches, SimStore, Whatif, PlanExplain, Calibrate>;
+                 Consume, SimBatches, SimStore, Whatif, PlanExplain, Calibrate, Explain>;
 
 /// `args` are those of main(), the program's name first. `version` is what --version says.
 std::variant<Command, Answer> parse_args(std::span<const char* const> args,

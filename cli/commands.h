@@ -40,6 +40,8 @@ Status run(const Whatif& args, Runtime& runtime);
 Status run(const PlanExplain& args, Runtime& runtime);
 Status run(const Calibrate& args, Runtime& runtime);
 
+Status run(const Explain& args, Runtime& runtime);
+
 /// Writes to stdout; main() finds out whether that worked.
 void print(std::string_view text);
 /// A whole result, as text or as one line of JSON.

@@ -26,4 +26,7 @@ void define_whatif(Options& options, Whatif& whatif);
 void define_plan_explain(Options& options, PlanExplain& explain);
 void define_calibrate(Options& options, Calibrate& calibrate);
 
+// In args_pipeline.cc.
+void define_explain(Options& options, Explain& explain);
+
 }  // namespace batchloom::cli
