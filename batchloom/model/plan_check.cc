@@ -19,27 +19,30 @@ struct PlacedPiece {
   TaskIndex task;
 };
 
-/// Values by key, keys being small integers: a counting sort into one vector.
-template <class T>
-class Grouped {
+/// Pieces by sample: a counting sort into one vector.
+class PiecesBySample {
  public:
-  /// `for_each(visit)` calls visit(key, value) for every value; it is called twice.
-  template <class ForEach>
-  Grouped(std::size_t keys, ForEach for_each) : begins_(keys + 1, 0) {
-    for_each([this](std::uint32_t key, const T&) { ++begins_[key + 1]; });
-    for (std::size_t key = 0; key < keys; ++key) begins_[key + 1] += begins_[key];
-    values_.resize(begins_.back());
+  explicit PiecesBySample(const StepPlan& plan) : begins_(plan.samples.size() + 1, 0) {
+    for (const Piece& piece : plan.pieces) ++begins_[piece.sample.value + 1];
+    for (std::size_t i = 0; i < plan.samples.size(); ++i) begins_[i + 1] += begins_[i];
+    pieces_.resize(begins_.back());
     std::vector<std::size_t> next(begins_.begin(), begins_.end() - 1);
-    for_each([&](std::uint32_t key, const T& value) { values_[next[key]++] = value; });
+    for (HdpRank rank; rank.value < plan.ranks.size(); ++rank) {
+      for (const MicroBatch& micro_batch : plan.micro_batches_of(rank)) {
+        for (const Piece& piece : plan.pieces_of(micro_batch)) {
+          pieces_[next[piece.sample.value]++] = {piece.lo, piece.hi, rank, micro_batch.task};
+        }
+      }
+    }
   }
 
-  std::span<T> operator[](std::size_t key) {
-    return std::span(values_).subspan(begins_[key], begins_[key + 1] - begins_[key]);
+  std::span<PlacedPiece> operator[](std::size_t sample) {
+    return std::span(pieces_).subspan(begins_[sample], begins_[sample + 1] - begins_[sample]);
   }
 
  private:
   std::vector<std::size_t> begins_;
-  std::vector<T> values_;
+  std::vector<PlacedPiece> pieces_;
 };
 
 Status listed_twice(const SampleId& id) {
@@ -106,16 +109,40 @@ Status check_sample(const PlanSample& sample, std::span<const PlacedPiece> piece
                                      sample.tokens, to_string(sample.id)));
 }
 
-Status check_conservation(const StepPlan& plan) {
-  Grouped<PlacedPiece> by_sample(plan.samples.size(), [&plan](auto visit) {
-    for (HdpRank rank; rank.value < plan.ranks.size(); ++rank) {
-      for (const MicroBatch& micro_batch : plan.micro_batches_of(rank)) {
-        for (const Piece& piece : plan.pieces_of(micro_batch)) {
-          visit(piece.sample.value, PlacedPiece{piece.lo, piece.hi, rank, micro_batch.task});
-        }
+/// Whether each sample's pieces, as they are stored, each lie against what those before tile, which
+/// grows from both ends; and all in one task. So it is where samples are whole, and where shares of
+/// rings are stored in the ring's order.
+bool tiles_from_both_ends(const StepPlan& plan) {
+  constexpr TaskIndex kNoTask(std::numeric_limits<std::uint32_t>::max());
+  struct Left {
+    std::uint32_t lo;
+    std::uint32_t hi;
+    TaskIndex task;
+  };
+  std::vector<Left> left;
+  left.reserve(plan.samples.size());
+  for (const PlanSample& sample : plan.samples) left.push_back({0, sample.tokens, kNoTask});
+  for (const MicroBatch& micro_batch : plan.micro_batches) {
+    for (const Piece& piece : plan.pieces_of(micro_batch)) {
+      Left& of = left[piece.sample.value];
+      if (of.task == kNoTask) of.task = micro_batch.task;
+      if (of.task != micro_batch.task) return false;
+      if (piece.lo == of.lo) {
+        of.lo = piece.hi;
+      } else if (piece.hi == of.hi) {
+        of.hi = piece.lo;
+      } else {
+        return false;
       }
     }
-  });
+  }
+  // Where pieces overlap, lo has passed hi, and no piece brings them together again.
+  return std::ranges::all_of(left, [](const Left& of) { return of.lo == of.hi; });
+}
+
+Status check_conservation(const StepPlan& plan) {
+  if (tiles_from_both_ends(plan)) return Status::ok();
+  PiecesBySample by_sample(plan);
   for (std::size_t i = 0; i < plan.samples.size(); ++i) {
     const std::span<PlacedPiece> pieces = by_sample[i];
     std::ranges::sort(pieces, {}, &PlacedPiece::lo);
@@ -137,38 +164,50 @@ Status check_rank_order(const StepPlan& plan) {
   return Status::ok();
 }
 
-/// Whether each task's members are exactly the ranks with a micro-batch of it. Since a rank's tasks
-/// grow strictly, no rank holds two of one task.
+Status not_in_ring(const StepPlan& plan, HdpRank rank, std::uint32_t place) {
+  return Status::invalid(
+      fmt::format("rank {} holds a micro-batch of task {} but is not in its ring", rank.value,
+                  plan.micro_batches[place].task.value));
+}
+
+/// Why `rank`, a member of `task`, cannot take part in it where its micro-batch at `place` is next.
+/// Precondition: its tasks grow.
+Status not_at_task(const StepPlan& plan, HdpRank rank, TaskIndex task, std::uint32_t place) {
+  const IndexRange of = plan.ranks[rank.value];
+  if (place > of.begin && plan.micro_batches[place - 1].task == task) {
+    return Status::invalid(
+        fmt::format("rank {} is twice in the ring of task {}", rank.value, task.value));
+  }
+  if (place < of.end && plan.micro_batches[place].task < task)
+    return not_in_ring(plan, rank, place);
+  return Status::invalid(fmt::format(
+      "rank {} is in the ring of task {} but holds no micro-batch of it", rank.value, task.value));
+}
+
+/// Whether each task's members are exactly the ranks with a micro-batch of it: going through the
+/// tasks in order, the next micro-batch of each member is the task's, and at last none is left.
+/// Precondition: check_rank_order(plan).
 Status check_members(const StepPlan& plan) {
-  Grouped<HdpRank> holders(plan.tasks.size(), [&plan](auto visit) {
-    for (HdpRank rank; rank.value < plan.ranks.size(); ++rank) {
-      for (const MicroBatch& micro_batch : plan.micro_batches_of(rank)) {
-        visit(micro_batch.task.value, rank);
-      }
+  std::vector<std::uint32_t> next;  // By rank: its next micro-batch.
+  next.reserve(plan.ranks.size());
+  for (const IndexRange& micro_batches : plan.ranks) next.push_back(micro_batches.begin);
+  for (TaskIndex task; task.value < plan.tasks.size(); ++task) {
+    const std::span<const HdpRank> members = plan.members_of(plan.tasks[task.value]);
+    if (members.empty()) {
+      return Status::invalid(fmt::format("task {} has no members", task.value));
     }
-  });
-  constexpr auto kNoTask = std::numeric_limits<std::size_t>::max();
-  std::vector<std::size_t> member_of(plan.ranks.size(), kNoTask);
-  for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
-    const std::span<const HdpRank> members = plan.members_of(plan.tasks[task]);
     for (const HdpRank rank : members) {
-      if (member_of[rank.value] == task) {
-        return Status::invalid(
-            fmt::format("rank {} is twice in the ring of task {}", rank.value, task));
+      std::uint32_t& place = next[rank.value];
+      if (place == plan.ranks[rank.value].end || plan.micro_batches[place].task != task) {
+        return not_at_task(plan, rank, task, place);
       }
-      member_of[rank.value] = task;
+      ++place;
     }
-    for (const HdpRank rank : holders[task]) {
-      if (member_of[rank.value] == task) continue;
-      return Status::invalid(fmt::format(
-          "rank {} holds a micro-batch of task {} but is not in its ring", rank.value, task));
+  }
+  for (HdpRank rank; rank.value < plan.ranks.size(); ++rank) {
+    if (next[rank.value] < plan.ranks[rank.value].end) {
+      return not_in_ring(plan, rank, next[rank.value]);
     }
-    if (members.size() != holders[task].size()) {
-      return Status::invalid(
-          fmt::format("task {} has {} members, of which {} hold a micro-batch of it", task,
-                      members.size(), holders[task].size()));
-    }
-    if (members.empty()) return Status::invalid(fmt::format("task {} has no members", task));
   }
   return Status::ok();
 }

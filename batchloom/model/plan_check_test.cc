@@ -156,6 +156,11 @@ TEST(PlanCheck, IdsThatHashAlikeAreToldApart) {
 }
 
 TEST(PlanCheck, ASampleStaysInOneTask) {
+  StepPlan in_order = plan_of_one_rank({SampleId{}, SampleId{}});
+  in_order.samples = {{.id = {}, .tokens = 2}};
+  in_order.pieces[1] = {SampleIndex(0), 1, 2};
+  EXPECT_EQ(check_plan(in_order).message(),
+            "sample 0:0:0:0 is split between task 0 and task 1 (tokens [1, 2) on rank 0)");
   // Rank 0 runs task 0 (pieces 0 and 1) and task 2 (piece 2): piece 1 moves over.
   expect_violation(
       [](StepPlan& p) {
@@ -165,17 +170,43 @@ TEST(PlanCheck, ASampleStaysInOneTask) {
       "sample 0:0:7:0 is split between task 0 and task 2 (tokens [8, 10) on rank 0)");
 }
 
+RC_GTEST_PROP(PlanCheck, RefusesAnyOtherPiece, ()) {
+  StepPlan plan = *any_plan();
+  RC_PRE(!plan.pieces.empty());
+  const Piece before = *rc::gen::elementOf(plan.pieces);
+  Piece& piece = *std::ranges::find(plan.pieces, before);
+  const auto samples = static_cast<std::uint32_t>(plan.samples.size());
+  piece.sample = SampleIndex(*rc::gen::inRange<std::uint32_t>(0, samples));
+  const std::uint32_t tokens = plan.samples[piece.sample.value].tokens;
+  piece.lo = *rc::gen::inRange<std::uint32_t>(0, tokens);
+  piece.hi = *rc::gen::inRange<std::uint32_t>(piece.lo + 1, tokens + 1);
+  RC_ASSERT(check_plan(plan).is_ok() == (piece == before));
+}
+
 TEST(PlanCheck, RingsMatchWhoHoldsThePieces) {
   expect_violation([](StepPlan& p) { p.members[1] = p.members[0]; },
                    "rank 2 is twice in the ring of task 0");
   expect_violation([](StepPlan& p) { p.members[2] = HdpRank(3); },
-                   "rank 1 holds a micro-batch of task 0 but is not in its ring");
+                   "rank 3 is in the ring of task 0 but holds no micro-batch of it");
+  // The rings are 2 0 1, 3, 0 and 1 2 3: each member of one moves to a neighbour.
+  expect_violation(
+      [](StepPlan& p) {
+        p.tasks[0].members.end -= 1;
+        p.tasks[1].members.begin -= 1;
+      },
+      "rank 1 holds a micro-batch of task 0 but is not in its ring");
   expect_violation(
       [](StepPlan& p) {
         p.tasks[2].members.end += 1;
         p.tasks[3].members.begin += 1;
       },
-      "task 2 has 2 members, of which 1 hold a micro-batch of it");
+      "rank 1 is in the ring of task 2 but holds no micro-batch of it");
+  expect_violation(
+      [](StepPlan& p) {
+        p.members.pop_back();
+        p.tasks[3].members.end -= 1;
+      },
+      "rank 3 holds a micro-batch of task 3 but is not in its ring");
   expect_violation(
       [](StepPlan& p) {
         p.tasks.push_back({{8, 8}, OffloadRatio(0), 0});

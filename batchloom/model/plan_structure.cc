@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <string_view>
+#include <vector>
 
 #include "batchloom/model/plan_check.h"
 
@@ -52,16 +53,19 @@ Status check_samples(const StepPlan& plan) {
 }
 
 Status check_pieces(const StepPlan& plan) {
+  std::vector<std::uint32_t> tokens;  // By sample; close together, since pieces ask at random.
+  tokens.reserve(plan.samples.size());
+  for (const PlanSample& sample : plan.samples) tokens.push_back(sample.tokens);
   for (std::size_t i = 0; i < plan.pieces.size(); ++i) {
-    const auto [index, lo, hi] = plan.pieces[i];
-    if (index.value >= plan.samples.size()) {
+    const auto [sample, lo, hi] = plan.pieces[i];
+    if (sample.value >= tokens.size()) {
       return Status::invalid(fmt::format("piece {} is of sample number {}; there are {}", i,
-                                         index.value, plan.samples.size()));
+                                         sample.value, tokens.size()));
     }
-    const PlanSample& sample = plan.samples[index.value];
-    if (lo >= hi || hi > sample.tokens) {
+    if (lo >= hi || hi > tokens[sample.value]) {
       return Status::invalid(fmt::format("piece {} is tokens [{}, {}) of sample {}, which has {}",
-                                         i, lo, hi, to_string(sample.id), sample.tokens));
+                                         i, lo, hi, to_string(plan.samples[sample.value].id),
+                                         tokens[sample.value]));
     }
   }
   return Status::ok();

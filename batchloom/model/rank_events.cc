@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint32_t kPhases = 2;
 
-std::uint32_t row_of(const Event& event) {
-  return event.task.value * kPhases + static_cast<std::uint32_t>(event.phase);
-}
-
 std::string_view to_string(Phase phase) {
   return phase == Phase::kForward ? "forward" : "backward";
 }
@@ -29,16 +25,7 @@ std::vector<std::uint32_t> block_sizes_of(const StepPlan& plan) {
   return block_tokens;
 }
 
-/// By row_of(): where the event lies in the plan's order.
-std::vector<std::uint32_t> places_of(const StepPlan& plan) {
-  std::vector<std::uint32_t> places(plan.tasks.size() * kPhases, 0);
-  for (std::uint32_t place = 0; place < plan.events.size(); ++place) {
-    places[row_of(plan.events[place])] = place;
-  }
-  return places;
-}
-
-/// How `rank`, the member at `position`, must take part in `event`.
+/// How the member at `position` must take part in `event`.
 RankEvent make_event(std::span<const HdpRank> members, const Event& event, std::uint32_t position,
                      std::uint32_t block_tokens) {
   const auto size = static_cast<std::uint32_t>(members.size());
@@ -50,62 +37,55 @@ RankEvent make_event(std::span<const HdpRank> members, const Event& event, std::
           .block_tokens = block_tokens};
 }
 
-/// One rank's list against the plan.
-class RankCheck {
- public:
-  explicit RankCheck(const StepPlan& plan)
-      : plan_(plan), places_(places_of(plan)), block_tokens_(block_sizes_of(plan)) {}
+Status violation(HdpRank rank, std::uint32_t place, const Event& event, std::string_view what) {
+  return Status::invalid(fmt::format("event {} of rank {} (task {} {}) {}", place, rank.value,
+                                     event.task.value, to_string(event.phase), what));
+}
 
-  Status check(HdpRank rank, std::span<const RankEvent> events) const {
-    const std::size_t expected = plan_.micro_batches_of(rank).size() * kPhases;
-    for (std::size_t i = 0; i < events.size(); ++i) {
-      BL_RETURN_IF_ERROR(check_ring(rank, i, events[i]));
-      if (i > 0) BL_RETURN_IF_ERROR(check_order(rank, i, events[i - 1].event, events[i].event));
-    }
-    if (events.size() == expected) return Status::ok();
-    return Status::invalid(fmt::format("rank {} runs {} events; its micro-batches have {}",
-                                       rank.value, events.size(), expected));
+/// What is wrong with `is`, at `place` of the rank's list, where `must` belongs.
+Status explain(const StepPlan& plan, HdpRank rank, std::uint32_t place, const RankEvent& is,
+               const RankEvent& must) {
+  if (is.event.task.value >= plan.tasks.size() || is.event.phase > Phase::kBackward) {
+    return violation(rank, place, is.event, "is none of the plan's");
   }
-
- private:
-  /// An event is the rank's own, and its neighbours are those of the ring.
-  Status check_ring(HdpRank rank, std::size_t i, const RankEvent& is) const {
-    const Event& event = is.event;
-    if (event.task.value >= plan_.tasks.size() || event.phase > Phase::kBackward) {
-      return violation(rank, i, event, "is none of the plan's");
-    }
-    const std::span<const HdpRank> members = plan_.members_of(plan_.tasks[event.task.value]);
-    if (is.position >= members.size() || members[is.position] != rank) {
-      return violation(rank, i, event, fmt::format("has another member at {}", is.position));
-    }
-    const RankEvent must = make_event(members, event, is.position, block_tokens_[event.task.value]);
-    if (is == must) return Status::ok();
-    return violation(
-        rank, i, event,
-        fmt::format("sends {} x {} tokens to rank {} and receives from rank {}, where the ring "
-                    "wants {} x {} to rank {} and from rank {}",
-                    is.ring_steps, is.block_tokens, is.send_to.value, is.receive_from.value,
-                    must.ring_steps, must.block_tokens, must.send_to.value,
-                    must.receive_from.value));
+  if (is.event != must.event) {
+    return violation(rank, place, is.event,
+                     fmt::format("stands where the plan has task {} {}", must.event.task.value,
+                                 to_string(must.event.phase)));
   }
-
-  Status check_order(HdpRank rank, std::size_t i, const Event& before, const Event& event) const {
-    if (places_[row_of(before)] < places_[row_of(event)]) return Status::ok();
-    return violation(
-        rank, i, event,
-        fmt::format("follows task {} {}, which the plan has {}", before.task.value,
-                    to_string(before.phase), before == event ? "only once" : "after it"));
+  if (is.position != must.position) {
+    return violation(rank, place, is.event,
+                     fmt::format("says that the rank is member {} of the ring; it is member {}",
+                                 is.position, must.position));
   }
+  return violation(
+      rank, place, is.event,
+      fmt::format("sends {} x {} tokens to rank {} and receives from rank {}, where the ring "
+                  "wants {} x {} to rank {} and from rank {}",
+                  is.ring_steps, is.block_tokens, is.send_to.value, is.receive_from.value,
+                  must.ring_steps, must.block_tokens, must.send_to.value, must.receive_from.value));
+}
 
-  static Status violation(HdpRank rank, std::size_t i, const Event& event, std::string_view what) {
-    return Status::invalid(fmt::format("event {} of rank {} (task {} {}) {}", i, rank.value,
-                                       event.task.value, to_string(event.phase), what));
+Status wrong_count(const StepPlan& plan, const RankEvents& events, HdpRank rank) {
+  return Status::invalid(fmt::format("rank {} runs {} events; its micro-batches have {}",
+                                     rank.value, events.ranks[rank.value].size(),
+                                     plan.micro_batches_of(rank).size() * kPhases));
+}
+
+/// Whether there is a list for each rank of the plan, inside of what there is.
+Status check_lists(const StepPlan& plan, const RankEvents& events) {
+  if (events.ranks.size() != plan.ranks.size()) {
+    return Status::invalid(fmt::format("there are events of {} ranks; the plan has {}",
+                                       events.ranks.size(), plan.ranks.size()));
   }
-
-  const StepPlan& plan_;
-  const std::vector<std::uint32_t> places_;
-  const std::vector<std::uint32_t> block_tokens_;
-};
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
+    const IndexRange list = events.ranks[rank];
+    if (list.begin <= list.end && list.end <= events.events.size()) continue;
+    return Status::invalid(fmt::format("rank {} has events [{}, {}) of {}", rank, list.begin,
+                                       list.end, events.events.size()));
+  }
+  return Status::ok();
+}
 
 }  // namespace
 
@@ -131,18 +111,25 @@ RankEvents rank_events_of(const StepPlan& plan) {
 }
 
 Status check_rank_events(const StepPlan& plan, const RankEvents& events) {
-  if (events.ranks.size() != plan.ranks.size()) {
-    return Status::invalid(fmt::format("there are events of {} ranks; the plan has {}",
-                                       events.ranks.size(), plan.ranks.size()));
-  }
-  const RankCheck check(plan);
-  for (HdpRank rank; rank.value < plan.ranks.size(); ++rank) {
-    const IndexRange range = events.ranks[rank.value];
-    if (range.begin > range.end || range.end > events.events.size()) {
-      return Status::invalid(fmt::format("rank {} has events [{}, {}) of {}", rank.value,
-                                         range.begin, range.end, events.events.size()));
+  BL_RETURN_IF_ERROR(check_lists(plan, events));
+  std::vector<std::uint32_t> next;  // By rank: its next event.
+  next.reserve(plan.ranks.size());
+  for (const IndexRange& list : events.ranks) next.push_back(list.begin);
+  const std::vector<std::uint32_t> block_tokens = block_sizes_of(plan);
+  for (const Event& event : plan.events) {
+    const std::span<const HdpRank> members = plan.members_of(plan.tasks[event.task.value]);
+    for (std::uint32_t position = 0; position < members.size(); ++position) {
+      const HdpRank rank = members[position];
+      const IndexRange list = events.ranks[rank.value];
+      const std::uint32_t place = next[rank.value]++;
+      if (place == list.end) return wrong_count(plan, events, rank);
+      const RankEvent must = make_event(members, event, position, block_tokens[event.task.value]);
+      if (events.events[place] == must) continue;
+      return explain(plan, rank, place - list.begin, events.events[place], must);
     }
-    BL_RETURN_IF_ERROR(check.check(rank, events.of(rank)));
+  }
+  for (HdpRank rank; rank.value < plan.ranks.size(); ++rank) {
+    if (next[rank.value] != events.ranks[rank.value].end) return wrong_count(plan, events, rank);
   }
   return Status::ok();
 }

@@ -134,8 +134,10 @@ TEST(RankEvents, EachFieldIsChecked) {
   expect_refused([&](RankEvents& l) { of_rank_0(l).receive_from = HdpRank{3}; }, ring);
   expect_refused([&](RankEvents& l) { ++of_rank_0(l).ring_steps; }, ring);
   expect_refused([&](RankEvents& l) { ++of_rank_0(l).block_tokens; }, ring);
-  expect_refused([&](RankEvents& l) { of_rank_0(l).position = 0; }, "has another member at 0");
-  expect_refused([&](RankEvents& l) { of_rank_0(l).position = 9; }, "has another member at 9");
+  expect_refused([&](RankEvents& l) { of_rank_0(l).position = 0; },
+                 "is member 0 of the ring; it is member 1");
+  expect_refused([&](RankEvents& l) { of_rank_0(l).position = 9; },
+                 "is member 9 of the ring; it is member 1");
   expect_refused([&](RankEvents& l) { of_rank_0(l).event.task = TaskIndex{99}; },
                  "none of the plan's");
   expect_refused([&](RankEvents& l) { of_rank_0(l).event.phase = static_cast<Phase>(2); },
@@ -145,7 +147,10 @@ TEST(RankEvents, EachFieldIsChecked) {
 TEST(RankEvents, NoneIsLeftOutOrRunTwice) {
   expect_refused([](RankEvents& l) { --l.ranks[0].end; },
                  "rank 0 runs 3 events; its micro-batches have 4");
-  expect_refused([](RankEvents& l) { l.events[1] = l.events[0]; }, "the plan has only once");
+  expect_refused([](RankEvents& l) { ++l.ranks[0].end; },
+                 "rank 0 runs 5 events; its micro-batches have 4");
+  expect_refused([](RankEvents& l) { l.events[1] = l.events[0]; },
+                 "event 1 of rank 0 (task 0 forward) stands where the plan has task");
   expect_refused([](RankEvents& l) { l.ranks.pop_back(); }, "events of 3 ranks; the plan has 4");
   expect_refused([](RankEvents& l) { l.ranks[0] = {4, 3}; }, "rank 0 has events [4, 3)");
   expect_refused([](RankEvents& l) { l.ranks[3].end = 1000; }, "rank 3 has events");
