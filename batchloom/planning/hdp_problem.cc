@@ -3,19 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <array>
-#include <utility>
+#include <numeric>
+
+#include "batchloom/planning/radix_sort.h"
 
 namespace batchloom::planning {
 namespace {
-
-constexpr std::uint32_t kDigitBits = 11;
-constexpr std::uint32_t kDigits = 3;
-constexpr std::uint32_t kDigitValues = 1U << kDigitBits;
-
-std::uint32_t digit_of(std::uint32_t tokens, std::uint32_t digit) {
-  return ~tokens >> (digit * kDigitBits) & (kDigitValues - 1);  // Inverted: the longest first.
-}
 
 /// Fills in the sample's choices. What all ranks together spend on it at least.
 std::uint64_t weigh_degrees(const HdpCosts& costs, LongSample& sample,
@@ -45,20 +38,9 @@ const DegreeChoice* HdpProblem::within(const LongSample& sample, std::uint64_t t
 
 std::vector<std::uint32_t> rows_by_length(std::span<const std::uint32_t> tokens) {
   std::vector<std::uint32_t> rows(tokens.size());
-  for (std::uint32_t row = 0; row < rows.size(); ++row) rows[row] = row;
-  std::array<std::array<std::uint32_t, kDigitValues>, kDigits> counts{};
-  for (const std::uint32_t count : tokens) {
-    for (std::uint32_t digit = 0; digit < kDigits; ++digit) ++counts[digit][digit_of(count, digit)];
-  }
-  std::vector<std::uint32_t> sorted(rows.size());
-  for (std::uint32_t digit = 0; digit < kDigits; ++digit) {
-    std::uint32_t begin = 0;
-    for (std::uint32_t& count : counts[digit]) begin += std::exchange(count, begin);
-    for (const std::uint32_t row : rows) {
-      sorted[counts[digit][digit_of(tokens[row], digit)]++] = row;
-    }
-    rows.swap(sorted);
-  }
+  std::iota(rows.begin(), rows.end(), 0U);
+  const std::uint32_t longest = tokens.empty() ? 0 : std::ranges::max(tokens);
+  radix_sort(rows, [&](std::uint32_t row) { return longest - tokens[row]; });
   return rows;
 }
 

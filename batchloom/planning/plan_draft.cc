@@ -2,10 +2,11 @@
 #include "batchloom/planning/plan_draft.h"
 
 #include <algorithm>
-#include <compare>
+#include <numeric>
 #include <utility>
 
 #include "batchloom/model/plan_digest.h"
+#include "batchloom/planning/radix_sort.h"
 
 namespace batchloom::planning {
 namespace {
@@ -16,54 +17,53 @@ using model::StepPlan;
 
 class PlanMaker {
  public:
-  PlanMaker(StepPlan& plan, PlanDraft& draft) : plan_(plan), draft_(draft) {}
+  PlanMaker(StepPlan& plan, const PlanDraft& draft) : plan_(plan), draft_(draft) {}
 
   void make() {
-    order_tasks();
+    tokens_.reserve(plan_.samples.size());
+    for (const model::PlanSample& sample : plan_.samples) {
+      tokens_.push_back(sample.tokens);
+      plan_.global_valid_labels += sample.valid_labels;
+    }
     add_tasks();
     deal_micro_batches();
     add_pieces();
-    for (std::uint32_t task = 0; task < plan_.tasks.size(); ++task) {
-      plan_.events.push_back({model::TaskIndex(task), model::Phase::kForward});
-      plan_.events.push_back({model::TaskIndex(task), model::Phase::kBackward});
-    }
   }
 
  private:
-  void order_tasks() {
-    struct Key {
-      std::uint64_t start_ns;
-      std::uint64_t inverse_time_ns;
-      std::uint32_t first_sample;
-      std::uint32_t task;
-      auto operator<=>(const Key&) const = default;
-    };
-    std::vector<Key> keys;
-    keys.reserve(draft_.tasks.size());
-    for (std::uint32_t i = 0; i < draft_.tasks.size(); ++i) {
-      const TaskDraft& task = draft_.tasks[i];
-      const std::uint32_t first =
-          task.samples.size() == 0 ? UINT32_MAX : draft_.samples[task.samples.begin].value;
-      keys.push_back({task.start_ns, ~task.time_ns, first, i});
-    }
-    std::ranges::sort(keys);
-    std::vector<TaskDraft> ordered;
-    ordered.reserve(keys.size());
-    for (const Key& key : keys) ordered.push_back(draft_.tasks[key.task]);
-    draft_.tasks = std::move(ordered);
+  /// Places of draft_.tasks.
+  std::vector<std::uint32_t> order_of_tasks() const {
+    const std::span<const TaskDraft> tasks = draft_.tasks;
+    std::vector<std::uint32_t> order(tasks.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::uint64_t longest_ns = 0;
+    for (const TaskDraft& task : tasks) longest_ns = std::max(longest_ns, task.time_ns);
+    radix_sort(order, [&](std::uint32_t place) {
+      const model::IndexRange of = tasks[place].samples;
+      return of.size() == 0 ? tokens_.size() : draft_.samples[of.begin].value;
+    });
+    radix_sort(order, [&](std::uint32_t place) { return longest_ns - tasks[place].time_ns; });
+    radix_sort(order, [&](std::uint32_t place) { return tasks[place].start_ns; });
+    return order;
   }
 
   void add_tasks() {
     plan_.tasks.reserve(draft_.tasks.size());
     plan_.members.reserve(draft_.members.size());
     plan_.events.reserve(2 * draft_.tasks.size());
-    for (const TaskDraft& task : draft_.tasks) {
+    samples_.reserve(draft_.tasks.size());
+    for (const std::uint32_t place : order_of_tasks()) {
+      const TaskDraft& task = draft_.tasks[place];
+      const model::TaskIndex index(static_cast<std::uint32_t>(plan_.tasks.size()));
       const auto begin = static_cast<std::uint32_t>(plan_.members.size());
       const auto first = draft_.members.begin() + task.members.begin;
       plan_.members.insert(plan_.members.end(), first, first + task.members.size());
       plan_.tasks.push_back({.members = {begin, begin + task.members.size()},
                              .offload = task.offload,
                              .cost_ns = task.time_ns});
+      plan_.events.push_back({index, model::Phase::kForward});
+      plan_.events.push_back({index, model::Phase::kBackward});
+      samples_.push_back(task.samples);
     }
   }
 
@@ -113,23 +113,38 @@ class PlanMaker {
     plan_.pieces.reserve(draft_.samples.size() + 2 * plan_.members.size());
     for (std::size_t i = 0; i < plan_.micro_batches.size(); ++i) {
       model::MicroBatch& micro_batch = plan_.micro_batches[i];
-      const TaskDraft& task = draft_.tasks[micro_batch.task.value];
       const auto begin = static_cast<std::uint32_t>(plan_.pieces.size());
-      std::uint32_t first = 0;  // The member that the next token left over goes to.
-      for (std::uint32_t place = task.samples.begin; place < task.samples.end; ++place) {
-        const model::SampleIndex sample = draft_.samples[place];
-        add_chunks(sample, place_in_ring_[i], task.members.size(), first);
-        first = (first + plan_.samples[sample.value].tokens % task.members.size()) %
-                task.members.size();
+      const std::uint32_t degree = plan_.tasks[micro_batch.task.value].members.size();
+      const std::span<const model::SampleIndex> samples = samples_of(micro_batch.task);
+      if (degree == 1) {
+        for (const model::SampleIndex sample : samples) {
+          plan_.pieces.push_back({sample, 0, tokens_[sample.value]});
+        }
+      } else {
+        add_shares(samples, place_in_ring_[i], degree);
       }
       micro_batch.pieces = {begin, static_cast<std::uint32_t>(plan_.pieces.size())};
     }
   }
 
+  void add_shares(std::span<const model::SampleIndex> samples, std::uint32_t place,
+                  std::uint32_t degree) {
+    std::uint32_t first = 0;  // The member that the next token left over goes to.
+    for (const model::SampleIndex sample : samples) {
+      add_chunks(sample, place, degree, first);
+      first = (first + tokens_[sample.value]) % degree;
+    }
+  }
+
+  std::span<const model::SampleIndex> samples_of(model::TaskIndex task) const {
+    const model::IndexRange range = samples_[task.value];
+    return std::span(draft_.samples).subspan(range.begin, range.size());
+  }
+
   /// Empty ones are left out.
   void add_chunks(model::SampleIndex sample, std::uint32_t place, std::uint32_t degree,
                   std::uint32_t first) {
-    const std::uint32_t tokens = plan_.samples[sample.value].tokens;
+    const std::uint32_t tokens = tokens_[sample.value];
     const std::uint32_t size = tokens / (2 * degree);
     const std::uint32_t left_over = tokens % (2 * degree);
     const LongerChunks longer{degree, first, std::min(left_over, degree),
@@ -138,7 +153,7 @@ class PlanMaker {
       const std::uint32_t begin = chunk * size + longer.before(chunk);
       const std::uint32_t end = (chunk + 1) * size + longer.before(chunk + 1);
       if (begin == end) continue;
-      // The last member's are neighbours, and one piece; so are those of a gang of one.
+      // The last member's are neighbours, and one piece.
       const bool joins = chunk != place && !plan_.pieces.empty() &&
                          plan_.pieces.back().sample == sample && plan_.pieces.back().hi == begin;
       if (joins) {
@@ -150,7 +165,9 @@ class PlanMaker {
   }
 
   StepPlan& plan_;
-  PlanDraft& draft_;
+  const PlanDraft& draft_;
+  std::vector<std::uint32_t> tokens_;         // By sample.
+  std::vector<model::IndexRange> samples_;    // By task, of draft_.samples.
   std::vector<std::uint32_t> place_in_ring_;  // By micro-batch.
 };
 
@@ -173,9 +190,6 @@ StepPlan make_plan(model::Topology topology, std::string strategy,
   plan.samples = std::move(samples);
   plan.ranks.resize(plan.topology.hdp_size());
   PlanMaker(plan, draft).make();
-  for (const model::PlanSample& sample : plan.samples) {
-    plan.global_valid_labels += sample.valid_labels;
-  }
   plan.lower_bound_ns = draft.lower_bound_ns;
   plan.bound_term = draft.bound_term;
   plan.makespan_ns = draft.makespan_ns;
