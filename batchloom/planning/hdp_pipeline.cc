@@ -91,14 +91,8 @@ class PipelineAssigner {
   PipelineTasks sequenced(const RankLoads& loads, const SequenceEffort& effort) {
     std::vector<RankSequence> sequences;
     sequences.reserve(ranks_);
-    std::vector<std::uint32_t> items;
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
-      items.clear();
-      for (std::uint32_t item = loads.first_item(rank); item != RankLoads::kNone;
-           item = loads.next_item(item)) {
-        items.push_back(item);
-      }
-      sequences.push_back(sequencer_.best(items, gangs_of_[rank], effort));
+      sequences.push_back(sequencer_.best(loads.items_of(rank), gangs_of_[rank], effort));
     }
     PipelineTasks tasks(ranks_);
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {

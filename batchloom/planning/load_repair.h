@@ -3,8 +3,9 @@
 //
 //  1. Smoothing: ranks by their end; the last with the first, the second last with the second, and
 //     so on, each pair once. A few rounds.
-//  2. Repair: a target that falls while it is reached. A rank that ends after it exchanges with one
-//     of those that end first.
+//  2. Repair: a target that falls while it is reached. A rank that ends after it trades a sample
+//     for one that is slightly shorter; or else exchanges with one of those that end first; or else
+//     gives a sample to a rank that trades in its turn. Trades come first: they are found soonest.
 //
 // Both take a fixed number of steps, so that the result never depends on a clock.
 #pragma once

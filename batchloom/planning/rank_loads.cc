@@ -58,9 +58,7 @@ RankLoads::RankLoads(const HdpCosts& costs, std::span<const ShortSample> shorts,
       shorts_(shorts),
       begin_ns_(std::move(begin_ns)),
       end_ns_(begin_ns_),
-      first_(begin_ns_.size(), kNone),
-      next_(shorts.size(), kNone),
-      rank_of_(shorts.size(), kNone) {}
+      items_(ranks(), {}) {}
 
 void RankLoads::spread() {
   if (shorts_.empty()) return;
@@ -70,27 +68,31 @@ void RankLoads::spread() {
   const auto [low, high] = std::ranges::minmax(begin_ns_);
   const std::uint64_t opening = costs_.rest_ns(1);
   RoughQueue queue(ranks(), low, high + opening + 2 * work / ranks());
-  std::vector<std::uint64_t> closed = begin_ns_;
-  std::vector<std::uint32_t> open(ranks(), 0);
-  std::vector<std::uint32_t> last(ranks(), kNone);
-  for (std::uint32_t rank = ranks(); rank-- > 0;) queue.push(rank, closed[rank] + opening);
-  for (std::uint32_t item = 0; item < shorts_.size(); ++item) {
-    const ShortSample& sample = shorts_[item];
-    const std::uint32_t rank = queue.pop();
-    if (open[rank] + sample.tokens > capacity) {
-      closed[rank] += costs_.rest_ns(open[rank]);
-      open[rank] = 0;
-    }
-    open[rank] += sample.tokens;
-    closed[rank] += sample.attention_ns;
-    (last[rank] == kNone ? first_[rank] : next_[last[rank]]) = item;
-    last[rank] = item;
-    rank_of_[item] = rank;
-    queue.push(rank, closed[rank] + costs_.rest_ns(open[rank]));
+  struct Fill {
+    std::uint64_t closed_ns = 0;  // When its packs end but the last, and what the last has so far.
+    std::uint32_t open_tokens = 0;  // Of the last one.
+  };
+  std::vector<Fill> fills(ranks());
+  for (std::uint32_t rank = ranks(); rank-- > 0;) {
+    fills[rank].closed_ns = begin_ns_[rank];
+    queue.push(rank, begin_ns_[rank] + opening);
   }
+  rank_of_.reserve(shorts_.size());
+  for (const ShortSample& sample : shorts_) {
+    const std::uint32_t rank = queue.pop();
+    Fill& fill = fills[rank];
+    if (fill.open_tokens + sample.tokens > capacity) {
+      fill.closed_ns += costs_.rest_ns(fill.open_tokens);
+      fill.open_tokens = 0;
+    }
+    fill.open_tokens += sample.tokens;
+    fill.closed_ns += sample.attention_ns;
+    rank_of_.push_back(rank);
+    queue.push(rank, fill.closed_ns + costs_.rest_ns(fill.open_tokens));
+  }
+  items_ = RankItems(ranks(), rank_of_);
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
-    gather(rank, give_items_);
-    end_ns_[rank] = end_with(rank, give_items_, kNone, kNone);
+    end_ns_[rank] = end_with(rank, kNone, kNone);
   }
 }
 
@@ -98,12 +100,7 @@ std::uint64_t RankLoads::makespan_ns() const {
   return std::ranges::max(end_ns_);
 }
 
-void RankLoads::gather(std::uint32_t rank, Items& items) const {
-  items.clear();
-  for (std::uint32_t item = first_[rank]; item != kNone; item = next_[item]) items.push_back(item);
-}
-
-void RankLoads::pack_items(const Items& items) const {
+void RankLoads::pack_items(Items items) const {
   bins_.clear();
   bin_of_.clear();
   for (const std::uint32_t item : items) {
@@ -116,7 +113,7 @@ void RankLoads::pack_items(const Items& items) const {
   }
 }
 
-std::uint64_t RankLoads::end_with(std::uint32_t rank, const Items& items, std::uint32_t without,
+std::uint64_t RankLoads::end_with(std::uint32_t rank, std::uint32_t without,
                                   std::uint32_t with) const {
   const std::uint32_t capacity = costs_.shape().capacity_tokens;
   std::uint64_t end = begin_ns_[rank];
@@ -131,7 +128,7 @@ std::uint64_t RankLoads::end_with(std::uint32_t rank, const Items& items, std::u
     }
     bins_.push_back(sample.tokens);
   };
-  for (const std::uint32_t item : items) {
+  for (const std::uint32_t item : items_of(rank)) {
     if (with < item) {
       add(with);
       with = kNone;
@@ -145,8 +142,6 @@ std::uint64_t RankLoads::end_with(std::uint32_t rank, const Items& items, std::u
 
 std::optional<RankLoads::Exchange> RankLoads::find_exchange(std::uint32_t from, std::uint32_t to,
                                                             std::uint64_t goal_ns) const {
-  gather(from, give_items_);
-  gather(to, take_items_);
   struct Candidate {
     std::uint64_t off = UINT64_MAX;  // By which its work misses the goal.
     std::uint32_t give = kNone;
@@ -164,25 +159,23 @@ std::optional<RankLoads::Exchange> RankLoads::find_exchange(std::uint32_t from, 
     }
   };
   // Both lists descend: for each sample given, the taken one moves on.
+  const Items takes = items_of(to);
   std::size_t after = 0;
-  for (const std::uint32_t give : give_items_) {
-    while (after < take_items_.size() && work_ns(take_items_[after]) + goal_ns > work_ns(give)) {
-      ++after;
-    }
-    if (after > 0) consider(give, take_items_[after - 1]);
-    consider(give, after < take_items_.size() ? take_items_[after] : kNone);
+  for (const std::uint32_t give : items_of(from)) {
+    while (after < takes.size() && work_ns(takes[after]) + goal_ns > work_ns(give)) ++after;
+    if (after > 0) consider(give, takes[after - 1]);
+    consider(give, after < takes.size() ? takes[after] : kNone);
   }
   std::optional<Exchange> found;
   std::uint64_t found_end = std::max(end_ns_[from], end_ns_[to]);
   for (const Candidate& candidate : best) {
     if (candidate.give == kNone) break;
-    const Exchange exchange{candidate.give, candidate.take,
-                            end_with(from, give_items_, candidate.give, candidate.take),
-                            end_with(to, take_items_, candidate.take, candidate.give)};
-    const std::uint64_t end = std::max(exchange.from_end_ns, exchange.to_end_ns);
-    if (end >= found_end) continue;
-    found = exchange;
-    found_end = end;
+    const std::uint64_t from_end = end_with(from, candidate.give, candidate.take);
+    if (from_end >= found_end) continue;
+    const std::uint64_t to_end = end_with(to, candidate.take, candidate.give);
+    if (to_end >= found_end) continue;
+    found = Exchange{candidate.give, candidate.take, from_end, to_end};
+    found_end = std::max(from_end, to_end);
   }
   return found;
 }
@@ -191,8 +184,7 @@ std::optional<RankLoads::Trade> RankLoads::find_trade(std::uint32_t from,
                                                       std::uint64_t target_ns) const {
   constexpr std::uint32_t kProbes = 24;
   const std::uint64_t excess = end_ns_[from] - target_ns;
-  gather(from, give_items_);
-  for (const std::uint32_t give : give_items_) {
+  for (const std::uint32_t give : items_of(from)) {
     const std::uint64_t given = work_ns(give);
     if (given <= excess) continue;
     const auto first_below = [&](std::uint64_t less) {
@@ -214,10 +206,9 @@ std::optional<RankLoads::Trade> RankLoads::find_trade(std::uint32_t from,
     for (std::uint32_t take = begin + from % stride; take < end; take += stride) {
       const std::uint32_t to = rank_of_[take];
       if (to == from || end_ns_[to] + given - work_ns(take) > target_ns) continue;
-      Trade trade{to, {give, take, end_with(from, give_items_, give, take), 0}};
+      Trade trade{to, {give, take, end_with(from, give, take), 0}};
       if (trade.exchange.from_end_ns > target_ns) continue;
-      gather(to, take_items_);
-      trade.exchange.to_end_ns = end_with(to, take_items_, take, give);
+      trade.exchange.to_end_ns = end_with(to, take, give);
       if (trade.exchange.to_end_ns <= target_ns) return trade;
     }
   }
@@ -226,35 +217,20 @@ std::optional<RankLoads::Trade> RankLoads::find_trade(std::uint32_t from,
 
 RankLoads::Exchange RankLoads::evaluate(std::uint32_t from, std::uint32_t to, std::uint32_t give,
                                         std::uint32_t take) const {
-  gather(from, give_items_);
-  gather(to, take_items_);
-  return {give, take, end_with(from, give_items_, give, take),
-          end_with(to, take_items_, take, give)};
+  return {give, take, end_with(from, give, take), end_with(to, take, give)};
 }
 
 void RankLoads::apply(std::uint32_t from, std::uint32_t to, const Exchange& exchange) {
-  remove(from, exchange.give);
-  insert(to, exchange.give);
-  if (exchange.take != kNone) {
-    remove(to, exchange.take);
-    insert(from, exchange.take);
-  }
+  move(exchange.give, from, to);
+  if (exchange.take != kNone) move(exchange.take, to, from);
   end_ns_[from] = exchange.from_end_ns;
   end_ns_[to] = exchange.to_end_ns;
 }
 
-void RankLoads::insert(std::uint32_t rank, std::uint32_t item) {
-  std::uint32_t* place = &first_[rank];
-  while (*place < item) place = &next_[*place];  // kNone is larger than all.
-  next_[item] = *place;
-  *place = item;
-  rank_of_[item] = rank;
-}
-
-void RankLoads::remove(std::uint32_t rank, std::uint32_t item) {
-  std::uint32_t* place = &first_[rank];
-  while (*place != item) place = &next_[*place];
-  *place = next_[item];
+void RankLoads::move(std::uint32_t item, std::uint32_t from, std::uint32_t to) {
+  items_.remove(from, item);
+  items_.insert(to, item);
+  rank_of_[item] = to;
 }
 
 }  // namespace batchloom::planning

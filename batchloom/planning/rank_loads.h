@@ -2,8 +2,7 @@
 // Short samples on ranks: which rank holds which, and when each rank ends.
 //
 // A rank runs its gangs and then its short samples, packed first-fit in descending length, each
-// pack at most the capacity. Lists are intrusive and stay in the order of the samples, which is by
-// descending length.
+// pack at most the capacity.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "batchloom/planning/hdp_problem.h"
+#include "batchloom/planning/rank_items.h"
 
 namespace batchloom::planning {
 
@@ -52,8 +52,8 @@ class RankLoads {
   std::optional<Trade> find_trade(std::uint32_t from, std::uint64_t target_ns) const;
   Exchange evaluate(std::uint32_t from, std::uint32_t to, std::uint32_t give,
                     std::uint32_t take) const;
-  std::uint32_t first_item(std::uint32_t rank) const { return first_[rank]; }
-  std::uint32_t next_item(std::uint32_t item) const { return next_[item]; }
+  /// The rank's samples, by descending length. Valid until the next apply().
+  std::span<const std::uint32_t> items_of(std::uint32_t rank) const { return items_.of(rank); }
   void apply(std::uint32_t from, std::uint32_t to, const Exchange& exchange);
 
   /// Calls visit(samples, tokens) for each pack of the rank, in the order in which it runs them.
@@ -61,42 +61,37 @@ class RankLoads {
   void for_each_pack(std::uint32_t rank, Visit visit) const;
 
  private:
-  using Items = std::vector<std::uint32_t>;
+  using Items = std::span<const std::uint32_t>;
 
   /// What the sample adds to a rank's work in packs of the best size.
   std::uint64_t work_ns(std::uint32_t item) const {
     return shorts_[item].attention_ns + shorts_[item].tokens * costs_.least_rest_per_token() / 1024;
   }
-  void gather(std::uint32_t rank, Items& items) const;
   /// First-fit: which of bins_ each lies in, and how many tokens those hold.
-  void pack_items(const Items& items) const;
-  /// When the rank would end with `items` without one of them and with another.
-  std::uint64_t end_with(std::uint32_t rank, const Items& items, std::uint32_t without,
-                         std::uint32_t with) const;
-  void insert(std::uint32_t rank, std::uint32_t item);
-  void remove(std::uint32_t rank, std::uint32_t item);
+  void pack_items(Items items) const;
+  /// When the rank would end without one of its samples and with another.
+  std::uint64_t end_with(std::uint32_t rank, std::uint32_t without, std::uint32_t with) const;
+  void move(std::uint32_t item, std::uint32_t from, std::uint32_t to);
 
   const HdpCosts& costs_;
   const std::span<const ShortSample> shorts_;
   std::vector<std::uint64_t> begin_ns_;  // By rank.
   std::vector<std::uint64_t> end_ns_;
-  std::vector<std::uint32_t> first_;
-  std::vector<std::uint32_t> next_;  // By item.
-  std::vector<std::uint32_t> rank_of_;
-  mutable Items give_items_, take_items_;
-  mutable std::vector<std::uint32_t> bins_, bin_of_;
+  std::vector<std::uint32_t> rank_of_;  // By item.
+  RankItems items_;
+  mutable std::vector<std::uint32_t> bins_, bin_of_, pack_;
 };
 
 template <class Visit>
 void RankLoads::for_each_pack(std::uint32_t rank, Visit visit) const {
-  gather(rank, give_items_);
-  pack_items(give_items_);
+  const Items items = items_of(rank);
+  pack_items(items);
   for (std::uint32_t bin = 0; bin < bins_.size(); ++bin) {
-    take_items_.clear();
-    for (std::size_t i = 0; i < give_items_.size(); ++i) {
-      if (bin_of_[i] == bin) take_items_.push_back(give_items_[i]);
+    pack_.clear();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (bin_of_[i] == bin) pack_.push_back(items[i]);
     }
-    visit(std::span<const std::uint32_t>(take_items_), bins_[bin]);
+    visit(Items(pack_), bins_[bin]);
   }
 }
 

@@ -84,9 +84,7 @@ TEST(RankLoads, AnExchangeSaysWhenBothWillEnd) {
   // All to one rank: then the other has room for some of them.
   for (std::uint32_t item = 0; item < shorts.size(); ++item) {
     const auto is_of = [&](std::uint32_t rank) {
-      std::uint32_t at = loads.first_item(rank);
-      while (at != RankLoads::kNone && at != item) at = loads.next_item(at);
-      return at == item;
+      return std::ranges::count(loads.items_of(rank), item) == 1;
     };
     if (is_of(1)) loads.apply(1, 0, loads.evaluate(1, 0, item, RankLoads::kNone));
   }
