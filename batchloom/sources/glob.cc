@@ -41,7 +41,7 @@ class ByteLocale {
 };
 
 /// The names between slashes; two of `**` in a row say what one says.
-std::vector<std::string> split(std::string_view pattern) {
+std::vector<std::string> segments_of(std::string_view pattern) {
   std::vector<std::string> segments;
   while (!pattern.empty()) {
     const std::size_t size = std::min(pattern.find('/'), pattern.size());
@@ -55,20 +55,21 @@ std::vector<std::string> split(std::string_view pattern) {
 }
 
 /// "a" for a folder of "", "a/b", "/b".
-std::string joined(const std::string& folder, std::string_view name) {
+std::string path_in(const std::string& folder, std::string_view name) {
   if (folder.empty() || folder.ends_with('/')) return folder + std::string(name);
   return fmt::format("{}/{}", folder, name);
 }
 
 /// A failure of the file system. The error numbers of std::error_code are those of errno.
-Status failure(const std::error_code& error, std::string_view operation, const std::string& path) {
+Status glob_error(const std::error_code& error, std::string_view operation,
+                  const std::string& path) {
   return objstore::file_error(error.value(), operation, path);
 }
 
-class Search {
+class GlobSearch {
  public:
-  explicit Search(std::string_view pattern)
-      : segments_(split(pattern)), root_(pattern.starts_with('/') ? "/" : "") {}
+  explicit GlobSearch(std::string_view pattern)
+      : segments_(segments_of(pattern)), root_(pattern.starts_with('/') ? "/" : "") {}
 
   Result<std::vector<std::string>> run() {
     BL_RETURN_IF_ERROR(look_in(root_, 0));
@@ -83,7 +84,7 @@ class Search {
     std::string nearest = root_.empty() ? "." : root_;
     std::string path = root_;
     for (const std::string& segment : segments_) {
-      path = joined(path, segment);
+      path = path_in(path, segment);
       std::error_code error;
       if (has_wildcard(segment) || !fs::is_directory(path, error)) break;
       nearest = path;
@@ -100,16 +101,16 @@ class Search {
     if (has_wildcard(pattern)) {
       return for_each_entry(path, [&](const fs::directory_entry& entry, const std::string& name) {
         if (fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) != 0) return Status::ok();
-        const std::string inner = joined(path, name);
+        const std::string inner = path_in(path, name);
         return last ? add_if_file(entry, inner) : look_in_if_folder(entry, inner, segment + 1);
       });
     }
-    const std::string inner = joined(path, pattern);
+    const std::string inner = path_in(path, pattern);
     std::error_code error;
     const fs::directory_entry entry(inner, error);
     if (error && error != std::errc::no_such_file_or_directory &&
         error != std::errc::not_a_directory) {
-      return failure(error, "look at", inner);
+      return glob_error(error, "look at", inner);
     }
     return last ? add_if_file(entry, inner) : look_in_if_folder(entry, inner, segment + 1);
   }
@@ -120,7 +121,7 @@ class Search {
     if (!last) BL_RETURN_IF_ERROR(look_in(path, segment + 1));
     return for_each_entry(path, [&](const fs::directory_entry& entry, const std::string& name) {
       if (name.starts_with('.')) return Status::ok();
-      const std::string inner = joined(path, name);
+      const std::string inner = path_in(path, name);
       std::error_code error;
       const bool linked = entry.is_symlink(error);
       if (!linked && entry.is_directory(error)) return look_below(inner, segment);
@@ -135,7 +136,7 @@ class Search {
          !error && entries != fs::directory_iterator(); entries.increment(error)) {
       BL_RETURN_IF_ERROR(visit(*entries, entries->path().filename().string()));
     }
-    return error ? failure(error, "list the folder", path) : Status::ok();
+    return error ? glob_error(error, "list the folder", path) : Status::ok();
   }
 
   Status look_in_if_folder(const fs::directory_entry& entry, const std::string& path,
@@ -165,7 +166,7 @@ Status no_file(const std::string& pattern, const std::string& nearest) {
   std::error_code error;
   if (!has_wildcard(pattern) && fs::is_directory(pattern, error)) {
     return Status::invalid(
-        fmt::format("{}: a folder; name its files, as {}", pattern, joined(pattern, "*")));
+        fmt::format("{}: a folder; name its files, as {}", pattern, path_in(pattern, "*")));
   }
   return Status::not_found(fmt::format(
       "{}: no plain file has such a name; the nearest folder that exists is {}", pattern, nearest));
@@ -174,8 +175,8 @@ Status no_file(const std::string& pattern, const std::string& nearest) {
 }  // namespace
 
 Result<std::vector<std::string>> files_matching(const std::string& pattern) {
-  Search search(pattern);
-  if (split(pattern).empty()) return Status::invalid("a pattern of files is empty");
+  GlobSearch search(pattern);
+  if (segments_of(pattern).empty()) return Status::invalid("a pattern of files is empty");
   const ByteLocale locale;
   BL_ASSIGN_OR_RETURN(std::vector<std::string> files, search.run());
   if (files.empty()) return no_file(pattern, search.nearest_folder());

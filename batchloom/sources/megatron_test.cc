@@ -164,6 +164,37 @@ TEST(Megatron, ALongDocumentIsReadPieceByPiece) {
              "65535 ids");
 }
 
+/// Thousands of files are opened when a run starts.
+class CountingReader final : public ByteReader {
+ public:
+  CountingReader(std::unique_ptr<ByteReader> file, std::uint64_t& bytes)
+      : file_(std::move(file)), bytes_(bytes) {}
+
+  std::string_view name() const override { return file_->name(); }
+  std::uint64_t size_bytes() const override { return file_->size_bytes(); }
+  Status read_at(std::uint64_t offset, std::span<std::byte> out, const CallOptions& call) override {
+    bytes_ += out.size();
+    return file_->read_at(offset, out, call);
+  }
+
+ private:
+  std::unique_ptr<ByteReader> file_;
+  std::uint64_t& bytes_;
+};
+
+TEST(Megatron, OpeningReadsTheSameOfAnyIndex) {
+  std::uint64_t bytes = 0;
+  for (const std::string name : {"wide", "i32"}) {
+    ShardFiles files = named(pair_of("megatron_" + name));
+    for (auto& file : files) file = std::make_unique<CountingReader>(std::move(file), bytes);
+    const auto reader = open_pair(std::move(files), wide_ids()).value();
+    EXPECT_EQ(std::exchange(bytes, 0), 34U + 2 * 8 + 2 * 8 + 4) << name;
+    Record record;
+    ASSERT_FALSE(read_record(*reader, 0, record).value().has_value());
+    EXPECT_LT(std::exchange(bytes, 0), 100U) << "and reading no more than it needs";
+  }
+}
+
 TEST(Megatron, TwoFilesOfTwoDataSetsAreNamed) {
   const std::vector<Bytes> mixed = {fixture_bytes("megatron_i32.bin"),
                                     fixture_bytes("megatron_u16.idx")};

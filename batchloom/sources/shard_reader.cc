@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "batchloom/sources/record_ids.h"
+
 namespace batchloom::sources {
 
 RecordSize size_of(const Record& record) {
@@ -22,7 +24,8 @@ Result<std::optional<BadRecord>> ShardReader::measure(std::uint64_t record, cons
                                                       RecordSize& out) {
   BL_ASSIGN_OR_RETURN(std::optional<BadRecord> bad, read(record, call, scratch_));
   out = size_of(scratch_);
-  if (scratch_.place.size_bytes > kKeptBytes) scratch_ = {};
+  keep_little(scratch_.ids);
+  keep_little(scratch_.loss_mask);
   return bad;
 }
 
