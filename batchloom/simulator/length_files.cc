@@ -5,16 +5,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
 
-#include "batchloom/base/bytes.h"
 #include "batchloom/simulator/csv_rows.h"
 #include "batchloom/simulator/input_file.h"
+#include "batchloom/sources/byte_reader.h"
+#include "batchloom/sources/megatron_index.h"
 
 namespace batchloom::simulator {
 namespace {
@@ -178,86 +178,21 @@ class ColumnReader {
   std::optional<std::size_t> place_;
 };
 
-constexpr std::string_view kMegatronMagic("MMIDIDX\0\0", 9);
-constexpr std::size_t kMegatronHeadBytes = 9 + 8 + 1 + 8 + 8;
-
-/// The index of a Megatron data set.
-class MegatronIndex {
- public:
-  explicit MegatronIndex(InputFile file) : file_(std::move(file)) {}
-
-  Result<std::vector<std::uint32_t>> read() {
-    BL_RETURN_IF_ERROR(read_head());
-    LengthList lengths(file_.path());
-    std::vector<std::byte> buffer(kBufferLengths * sizeof(std::uint32_t));
-    for (std::uint64_t done = 0; done < sequences_;) {
-      const std::uint64_t count = std::min<std::uint64_t>(kBufferLengths, sequences_ - done);
-      const std::span part = std::span(buffer).first(count * sizeof(std::uint32_t));
-      BL_ASSIGN_OR_RETURN(const std::size_t got, file_.read(part));
-      if (got < part.size())
-        return wrong(offset_of(done) + got, "the file ends within the lengths");
-      for (std::uint64_t i = 0; i < count; ++i) {
-        const auto length =
-            static_cast<std::int32_t>(load_le<std::uint32_t>(&part[i * sizeof(std::uint32_t)]));
-        if (length <= 0) return no_length(done + i, length);
-        BL_RETURN_IF_ERROR(lengths.add(static_cast<std::uint32_t>(length)));
-      }
-      done += count;
+Result<std::vector<std::uint32_t>> read_documents(const std::string& path) {
+  BL_ASSIGN_OR_RETURN(auto file, sources::open_file(path));
+  BL_ASSIGN_OR_RETURN(auto index, sources::MegatronIndex::open(std::move(file), {}));
+  LengthList lengths(path);
+  std::uint64_t number = 0;
+  BL_RETURN_IF_ERROR(index.scan({}, [&](const sources::MegatronDocument& document) {
+    if (document.tokens < 1 || document.tokens > std::numeric_limits<std::uint32_t>::max()) {
+      return Status::invalid(fmt::format("{}: document {} has {} tokens; expected 1 to 4294967295",
+                                         path, number, document.tokens));
     }
-    return std::move(lengths).finish("at least one sequence");
-  }
-
- private:
-  static constexpr std::uint64_t kBufferLengths = 16 << 10;
-  static constexpr std::size_t kTokenTypes = 8;
-
-  Status read_head() {
-    std::array<std::byte, kMegatronHeadBytes> head{};
-    BL_ASSIGN_OR_RETURN(const std::size_t got, file_.read(head));
-    if (got == 0) return wrong(0, "the file is empty; expected the index of a Megatron data set");
-    if (!as_text(head).starts_with(
-            kMegatronMagic.substr(0, std::min(got, kMegatronMagic.size())))) {
-      return wrong(0, "not the index of a Megatron data set: it would begin with MMIDIDX");
-    }
-    if (got < head.size()) {
-      return wrong(got, fmt::format("the file ends within its head of {} bytes", head.size()));
-    }
-    const auto version = load_le<std::uint64_t>(&head[9]);
-    if (version != 1) return wrong(9, fmt::format("version {}; expected 1", version));
-    const auto type = std::to_integer<unsigned>(head[17]);
-    if (type < 1 || type > kTokenTypes) {
-      return wrong(17,
-                   fmt::format("{} as the type of a token; expected 1 to {}", type, kTokenTypes));
-    }
-    sequences_ = load_le<std::uint64_t>(&head[18]);
-    return check_size(load_le<std::uint64_t>(&head[26]));
-  }
-
-  /// Of what must follow the head. A pipe has no size: then the end is seen when it comes.
-  Status check_size(std::uint64_t documents) const {
-    BL_ASSIGN_OR_RETURN(const std::uint64_t size, file_.size_bytes());
-    __extension__ using Wide = unsigned __int128;
-    const Wide needed = Wide{sequences_} * 12 + Wide{documents} * 8 + kMegatronHeadBytes;
-    if (size == 0 || needed <= size) return Status::ok();
-    return wrong(size, fmt::format("the file ends too early: {} sequences and {} documents, which "
-                                   "it states at offset 18, take more bytes",
-                                   sequences_, documents));
-  }
-
-  static std::uint64_t offset_of(std::uint64_t sequence) {
-    return kMegatronHeadBytes + sequence * sizeof(std::uint32_t);
-  }
-  Status no_length(std::uint64_t sequence, std::int32_t length) const {
-    return wrong(offset_of(sequence),
-                 fmt::format("sequence {} has {} tokens; expected 1 or more", sequence, length));
-  }
-  Status wrong(std::uint64_t offset, std::string_view why) const {
-    return Status::invalid(fmt::format("{}: offset {}: {}", file_.path(), offset, why));
-  }
-
-  InputFile file_;
-  std::uint64_t sequences_ = 0;
-};
+    ++number;
+    return lengths.add(static_cast<std::uint32_t>(document.tokens));
+  }));
+  return std::move(lengths).finish("at least one document");
+}
 
 Status not_yet(const std::string& path, std::string_view kind) {
   return Status::invalid(fmt::format(
@@ -279,8 +214,8 @@ Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
     return Status::invalid(fmt::format(
         "{}: a column was asked for ('{}'), and only .csv files have columns", path, file.column));
   }
+  if (path.ends_with(".idx")) return read_documents(file.path);
   BL_ASSIGN_OR_RETURN(InputFile input, InputFile::open(file.path));
-  if (path.ends_with(".idx")) return MegatronIndex(std::move(input)).read();
   if (is_csv) return ColumnReader(std::move(input), file.column).read();
   return read_text(std::move(input));
 }

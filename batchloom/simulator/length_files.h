@@ -26,17 +26,15 @@ inline constexpr std::size_t kFileLengthsMax = std::size_t{1} << 28;
 ///   x.csv   Rows of fields between commas (RFC 4180: a field in double quotes may have commas,
 ///           line ends and doubled quotes in it). A column that is asked for by name has it in the
 ///           first row; by number, the first row is a heading if it holds no number there.
-///   x.idx   The index of a Megatron data set: the tokens of its sequences. All numbers are little
-///           endian: "MMIDIDX\0\0", u64 version 1, u8 type of a token (1 to 8), u64 sequences, u64
-///           documents; then per sequence i32 tokens, per sequence i64 place, per document i64
-///           first sequence, and, of some data sets, per sequence i8 mode.
+///   x.idx   The index of a Megatron data set (sources/megatron_index.h): the tokens of its
+///           documents.
 ///   else    A number on each line; spaces around it and empty lines do not count.
 ///
 /// Reads with a small buffer, whatever the size of the file. Errors name the file, the line or the
 /// offset, what is there and what was expected. `invalid`: a file without lengths, one cut short,
 /// one of another kind (JSON Lines and Parquet cannot be read yet), a row above kRowMaxBytes, a
 /// column that is missing, a length of 0 or below or above 32 bits, more than kFileLengthsMax; and
-/// as InputFile.
+/// as InputFile. `corruption`: an .idx file that is none, is cut or contradicts itself.
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file);
 
 }  // namespace batchloom::simulator
