@@ -75,34 +75,12 @@ Status ProducerSession::load_state(const ProducerRow& row, const CallOptions& ca
 
 Result<PendingBatch> ProducerSession::upload(const BatchInfo& info, std::span<const ByteSpan> parts,
                                              const CallOptions& call) {
-  BL_RETURN_IF_ERROR(check_batch(info.seq, info.steps, info.ranks, info.run_table));
-  PendingBatch batch{.seq = info.seq,
-                     .nonce = stream_.random_nonce(),
-                     .steps = info.steps,
-                     .ranks = info.ranks,
-                     .run_table = info.run_table,
-                     .state_after = {}};
-  for (const ByteSpan part : parts) batch.size_bytes += part.size();
-  const DataName name{DataKind::kBatch, session_.producer, session_.term, batch.seq, batch.nonce};
-  BL_RETURN_IF_ERROR(upload_unique(stream_, data_key(name), parts, call));
-  return batch;
-}
-
-Status ProducerSession::check_batch(Seq seq, std::uint32_t steps, std::uint32_t ranks,
-                                    const Bytes& run_table) const {
-  const auto refuse = [&](std::string_view what) {
-    return Status::invalid(fmt::format("producer {}, batch {}: {}", producer(), seq.value, what));
-  };
-  if (steps == 0) return refuse("a batch object has at least one step");
-  const std::uint64_t table_bytes = run_table_max_bytes(ranks, steps);
-  if (run_table.empty() || run_table.size() == table_bytes) return Status::ok();
-  return refuse(fmt::format("a run table of {} bytes; for {} ranks and {} steps it is {} or none",
-                            run_table.size(), ranks, steps, table_bytes));
+  return upload_batch(stream_, session_, info, parts, call);
 }
 
 Status ProducerSession::check_batches(std::span<const PendingBatch> batches) const {
   for (const PendingBatch& batch : batches) {
-    BL_RETURN_IF_ERROR(check_batch(batch.seq, batch.steps, batch.ranks, batch.run_table));
+    BL_RETURN_IF_ERROR(check_batch(session_, batch));
     if (batch.state_after.size() <= stream_.limits().state_max_bytes) continue;
     return Status::invalid(fmt::format(
         "producer {}, batch {}: a state of {} bytes; at most {} are allowed", producer(),

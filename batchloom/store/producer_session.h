@@ -18,18 +18,11 @@
 #include <span>
 #include <string>
 
+#include "batchloom/store/batch_upload.h"
 #include "batchloom/store/manifest_reader.h"
 #include "batchloom/store/proposal.h"
 
 namespace batchloom::store {
-
-/// What a batch object holds, as its entry will say.
-struct BatchInfo {
-  Seq seq;
-  std::uint32_t steps = 1;
-  std::uint32_t ranks = 0;
-  Bytes run_table;
-};
 
 struct CommitReceipt {
   Slot slot;                  ///< Of the head that covers the batches.
@@ -47,6 +40,8 @@ class ProducerSession {
   static Result<std::unique_ptr<ProducerSession>> open(const Stream& stream, std::string producer,
                                                        const CallOptions& call);
 
+  /// Who writes, for upload_batch() in other processes.
+  const Session& session() const { return session_; }
   const std::string& producer() const { return session_.producer; }
   Term term() const { return session_.term; }
   /// The first sequence number that is not committed, as of open().
@@ -54,9 +49,8 @@ class ProducerSession {
   /// The state committed with the batch before next_seq(); empty for a new producer. As of open().
   const Bytes& state() const { return state_; }
 
-  /// Stores a batch object. The result, with its state filled in, is what commit() takes; it can be
-  /// committed only by this session. `invalid` for no steps or too large a run table; other errors
-  /// leave at most an orphan.
+  /// As upload_batch(). The result, with its state filled in, is what commit() takes; it can be
+  /// committed only by this session.
   Result<PendingBatch> upload(const BatchInfo& info, std::span<const ByteSpan> parts,
                               const CallOptions& call);
 
@@ -82,8 +76,6 @@ class ProducerSession {
 
   Status fence(const CallOptions& call);
   Status load_state(const ProducerRow& row, const CallOptions& call);
-  Status check_batch(Seq seq, std::uint32_t steps, std::uint32_t ranks,
-                     const Bytes& run_table) const;
   Status check_batches(std::span<const PendingBatch> batches) const;
   Result<HeadPtr> base_head(std::span<const PendingBatch> batches, const CallOptions& call);
   /// Uploads what the proposal refers to, then takes the slot.
