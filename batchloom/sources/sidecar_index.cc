@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/sources/sidecar_index.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+#include "batchloom/base/hash.h"
+#include "batchloom/objstore/file_ops.h"
+#include "batchloom/objstore/posix_fd.h"
+#include "batchloom/sources/faults.h"
+
+namespace batchloom::sources {
+namespace {
+
+constexpr std::string_view kSidecarEnding = ".blidx";
+
+struct OpenSidecar {
+  objstore::Fd fd;
+  std::uint64_t size_bytes = 0;
+};
+
+Result<OpenSidecar> open_sidecar(const std::string& path) {
+  objstore::Fd fd = objstore::Fd::open(path, O_RDONLY | O_NONBLOCK);
+  if (!fd.is_open()) {
+    if (errno == ENOENT) return Status::not_found(fmt::format("{}: there is no index", path));
+    return objstore::file_error(errno, "open", path);
+  }
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return objstore::file_error(errno, "look at", path);
+  BL_ASSIGN_OR_RETURN(const FileStamp stamp, stamp_of(path, info));
+  return OpenSidecar{.fd = std::move(fd), .size_bytes = stamp.size_bytes};
+}
+
+Status read_fixed(const std::string& path, const objstore::Fd& fd, std::uint64_t offset,
+                  std::span<std::byte> out) {
+  const ssize_t count = objstore::retry_interrupted(
+      [&] { return pread(fd.get(), out.data(), out.size(), static_cast<off_t>(offset)); });
+  if (count < 0) return objstore::file_error(errno, "read", path);
+  if (static_cast<std::size_t>(count) == out.size()) return Status::ok();
+  return shard_fault(path, offset + static_cast<std::uint64_t>(count), "cut off while it was read");
+}
+
+Status outdated(const std::string& shard, std::string_view why) {
+  return Status::not_found(fmt::format("the index of {} is outdated: {}", shard, why));
+}
+
+}  // namespace
+
+/// The file in memory.
+class SidecarIndex::Mapping {
+ public:
+  static Result<std::unique_ptr<Mapping>> create(const std::string& path) {
+    BL_ASSIGN_OR_RETURN(const OpenSidecar file, open_sidecar(path));
+    // An empty file cannot be mapped; it is damaged, as the view will say.
+    void* data = nullptr;
+    if (file.size_bytes > 0) {
+      data = mmap(nullptr, file.size_bytes, PROT_READ, MAP_SHARED, file.fd.get(), 0);
+      if (data == MAP_FAILED) return objstore::file_error(errno, "map", path);
+    }
+    std::unique_ptr<Mapping> mapping(new Mapping(data, file.size_bytes));
+    BL_ASSIGN_OR_RETURN(SidecarView view, SidecarView::open(path, mapping->bytes_));
+    mapping->view_ = std::make_unique<SidecarView>(std::move(view));
+    return mapping;
+  }
+  ~Mapping() {
+    if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+
+  const SidecarView& view() const { return *view_; }
+  std::uint64_t size_bytes() const { return bytes_.size(); }
+
+ private:
+  Mapping(const void* data, std::uint64_t size_bytes)
+      : bytes_(static_cast<const std::byte*>(data), size_bytes) {}
+
+  ByteSpan bytes_;
+  std::unique_ptr<SidecarView> view_;
+};
+
+std::string sidecar_path(const std::string& shard, const std::string& folder) {
+  if (folder.empty()) return fmt::format("{}{}", shard, kSidecarEnding);
+  const std::filesystem::path absolute = std::filesystem::absolute(shard).lexically_normal();
+  return fmt::format("{}/{}.{:016x}{}", folder, absolute.filename().string(),
+                     xxh3_64(as_bytes(absolute.string())), kSidecarEnding);
+}
+
+Status check_current(const SidecarHeader& header, const std::string& shard, const FileStamp& now,
+                     const RecordRules& rules) {
+  if (const auto what = difference(header.shard, now)) {
+    return outdated(shard, fmt::format("the file {} since it was indexed", *what));
+  }
+  if (header.rules.tokenizer_digest != rules.tokenizer_digest) {
+    return outdated(shard, fmt::format("it was made with another tokenizer ({:016x}, now {:016x})",
+                                       header.rules.tokenizer_digest, rules.tokenizer_digest));
+  }
+  if (header.rules.fields_digest != rules.fields_digest) {
+    return outdated(shard, fmt::format("it was made for other fields, or for the loss on other "
+                                       "labels ({:016x}, now {:016x})",
+                                       header.rules.fields_digest, rules.fields_digest));
+  }
+  return Status::ok();
+}
+
+Result<std::unique_ptr<SidecarIndex>> SidecarIndex::open(std::string path) {
+  std::unique_ptr<SidecarIndex> index(new SidecarIndex(std::move(path)));
+  const std::string& name = index->path_;
+  BL_ASSIGN_OR_RETURN(const OpenSidecar file, open_sidecar(name));
+  if (file.size_bytes < kSidecarHeaderBytes + kSidecarFooterBytes) {
+    return shard_fault(name, file.size_bytes, "cut off: header and footer are not there");
+  }
+  HeaderBytes header;
+  FooterBytes footer;
+  BL_RETURN_IF_ERROR(read_fixed(name, file.fd, 0, header));
+  BL_ASSIGN_OR_RETURN(index->header_, decode_header(name, header));
+  BL_RETURN_IF_ERROR(read_fixed(name, file.fd, file.size_bytes - footer.size(), footer));
+  const FooterPlace place{.file_bytes = file.size_bytes,
+                          .header_crc = stated_header_crc(header),
+                          .block_records = index->header_.block_records};
+  BL_ASSIGN_OR_RETURN(const SidecarFooter decoded, decode_footer(name, place, footer));
+  index->totals_ = decoded.totals;
+  index->size_bytes_ = file.size_bytes;
+  return index;
+}
+
+SidecarIndex::~SidecarIndex() {
+  delete mapping_.load();
+}
+
+Status SidecarIndex::check_ends(ByteReader& shard, const CallOptions& call) const {
+  BL_ASSIGN_OR_RETURN(const std::uint64_t checksum, ends_checksum(shard, call));
+  ShardFingerprint now = header_.shard;
+  now.ends_checksum = checksum;
+  const auto what = difference(header_.shard, now);
+  if (!what) return Status::ok();
+  return Status::conflict(fmt::format("{} {}: index it again and start anew", shard.name(), *what));
+}
+
+Result<const SidecarView*> SidecarIndex::view() const {
+  if (const Mapping* mapping = mapping_.load(std::memory_order_acquire)) return &mapping->view();
+  BL_ASSIGN_OR_RETURN(std::unique_ptr<Mapping> mapping, Mapping::create(path_));
+  if (mapping->size_bytes() != size_bytes_ || mapping->view().header() != header_ ||
+      mapping->view().totals() != totals_) {
+    return Status::conflict(fmt::format(
+        "{}: the index was replaced by another one during this run: start anew", path_));
+  }
+  // Another thread may have been faster; then its mapping stays.
+  const Mapping* expected = nullptr;
+  if (mapping_.compare_exchange_strong(expected, mapping.get(), std::memory_order_acq_rel)) {
+    return &mapping.release()->view();
+  }
+  return &expected->view();
+}
+
+Result<IndexedRecord> SidecarIndex::record(std::uint64_t record) const {
+  BL_ASSIGN_OR_RETURN(const SidecarView* const mapped, view());
+  return mapped->record(record);
+}
+
+Result<RecordPayload> SidecarIndex::payload(std::uint64_t record) const {
+  BL_ASSIGN_OR_RETURN(const SidecarView* const mapped, view());
+  return mapped->payload(record);
+}
+
+RecordPlace SidecarIndex::place(std::uint64_t number) const {
+  const auto indexed = record(number);
+  if (indexed.is_ok()) return indexed->size.place;
+  return {.offset_bytes = UINT64_MAX, .size_bytes = 1};
+}
+
+}  // namespace batchloom::sources
