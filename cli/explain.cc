@@ -79,15 +79,16 @@ std::string topology_text(const control::PipelineConfig& config) {
 std::string source_text(const control::PipelineConfig& config,
                         const control::SourceConfig& source) {
   const bool takes_part = control::takes_part(source, config.run);
+  const std::size_t files = source.paths.size();
   std::string text =
-      fmt::format("#\n# source {}: {}, {} files{}\n# records: {}\n# tokens: {}\n", source.name,
-                  to_string(source.format), source.paths.size(),
+      fmt::format("#\n# source {}: {}, {} file{}{}\n# records: {}\n# tokens: {}\n", source.name,
+                  to_string(source.format), files, files == 1 ? "" : "s",
                   takes_part ? "" : "; nothing of it is in this split", kUnknown, kUnknown);
-  for (std::size_t i = 0; i < std::min(source.paths.size(), kFilesShown); ++i) {
+  for (std::size_t i = 0; i < std::min(files, kFilesShown); ++i) {
     text += fmt::format("#   {}\n", planning::toml_quoted(source.paths[i]));
   }
-  if (source.paths.size() > kFilesShown) {
-    text += fmt::format("#   and {} more, which --json lists\n", source.paths.size() - kFilesShown);
+  if (files > kFilesShown) {
+    text += fmt::format("#   and {} more, which --json lists\n", files - kFilesShown);
   }
   return text;
 }

@@ -67,7 +67,7 @@ def test_comments_tell_what_follows(folder: Path) -> None:
     assert f'#   "{folder}/data/docs-00.jsonl"\n' in text
     assert "docs-10.jsonl" not in text
     assert "#   and 2 more, which --json lists" in text
-    assert "# source code: jsonl, 1 files; nothing of it is in this split" in text
+    assert "# source code: jsonl, 1 file; nothing of it is in this split" in text
 
 
 def test_json_has_the_same(folder: Path) -> None:

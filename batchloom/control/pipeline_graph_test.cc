@@ -76,6 +76,8 @@ TEST(PipelineGraph, ASourceOutsideTheSplitKeepsItsPlaceAndWeighsNothing) {
   EXPECT_EQ(mixture.sources[0].records, 10u);
   EXPECT_EQ(mixture.sources[1].records, 0u);
   EXPECT_TRUE(check_config(mixture).is_ok());
+  config.sources[0].split = {{"train", 1}, {"valid", 0}};
+  EXPECT_FALSE(takes_part(config.sources[0], config.run));
 }
 
 /// As long as they may be, and shorter.

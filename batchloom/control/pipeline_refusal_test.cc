@@ -82,6 +82,10 @@ TEST(PipelineRefusal, NumbersOutOfRange) {
               HasSubstr("not within 1 to 2147483647"));
   EXPECT_THAT(refusal_with("end = [257]", "end = [2, -1]"), HasSubstr("tokens.end: -1 is not"));
   EXPECT_THAT(refusal_with("epochs = 3", "epochs = 0"), HasSubstr("not within 1 to"));
+  std::string many = "[0";
+  for (int i = 0; i < 1'024; ++i) many += ", 0";
+  EXPECT_THAT(refusal_with("[257]", many + "]"),
+              HasSubstr("tokens.end: 1025 elements; at most 1024"));
   EXPECT_THAT(refusal_with("valid = 1", "valid = -1"), HasSubstr("valid = -1 is not within 0 to"));
   EXPECT_THAT(refusal_with("\"auto\"", "0"), HasSubstr("limits.workers: 0 is not within 1 to"));
   EXPECT_THAT(refusal_with("seed = 17", "seed = 9223372036854775808"),
@@ -124,6 +128,14 @@ TEST(PipelineRefusal, Weights) {
               HasSubstr("line 46: source.weight: a schedule's point at step 0 follows one at"));
   EXPECT_THAT(refusal_with("value = 0.1 }", "value = 0.1, ramp = \"cosine\" }"),
               HasSubstr("ramps to its first point"));
+}
+
+TEST(PipelineRefusal, PointsOfAWeightHaveTheirOwnLines) {
+  EXPECT_THAT(
+      refusal_with("weight = 0.5", "weight = [\n  { step = 0, value = 1 },\n  { step = 9 },\n]"),
+      HasSubstr("line 40: source.weight.value is missing"));
+  EXPECT_THAT(refusal_with("weight = 0.5", "weight = [\n  { step = 0, value = -1 },\n]"),
+              HasSubstr("line 39: source.weight.value: -1 is not within"));
 }
 
 TEST(PipelineRefusal, StepsInWhichNothingWeighs) {
@@ -171,7 +183,8 @@ TEST(PipelineRefusal, Tokenizers) {
               HasSubstr("line 21: tokens.tokenizer: a table or a text is expected (one for the "
                         "whole stream: \"bytes\" or \"ids\"), not a list"));
   EXPECT_THAT(refusal_with("[tokens]", "[[tokens]]"),
-              HasSubstr("line 20: tokens: a table is expected (the one text tokenizer of a stream, "
+              HasSubstr("invalid: p.toml: line 20: tokens: a table is expected (the one text "
+                        "tokenizer of a stream, "
                         "and its ids), not a list"));
   EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\ntokenizer = \"bytes\""),
               HasSubstr("\"tokenizer\" is no key of source; a stream has one text tokenizer: say "
@@ -187,6 +200,20 @@ TEST(PipelineRefusal, Tokenizers) {
               HasSubstr("line 23: tokens.end: id 300 is not below tokens.vocab, which is 300"));
   EXPECT_THAT(refusal_with("vocab = 300\n", ""),
               HasSubstr("tokens.end: id 257 is not below tokens.vocab, which is 256"));
+}
+
+TEST(PipelineRefusal, ATokenizerWithoutTexts) {
+  std::string text = text_with(shortest_pipeline_text(), "data/code.jsonl", "ids/*");
+  text = text_with(text, "\"bytes\"", "\"bytes\"\nvocab = 500");
+  EXPECT_THAT(parse_plain(text).status().to_string(),
+              HasSubstr("line 7: tokens.tokenizer: no source has text; say \"ids\""));
+}
+
+TEST(PipelineRefusal, ASplitWhoseSharesAreAllNothing) {
+  const std::string text = text_with(plain_pipeline_text(), "valid = 1", "valid = 0, test = 1");
+  EXPECT_TRUE(parse_plain(text_with(text, "\"train\"", "\"test\"")).is_ok());
+  EXPECT_THAT(parse_plain(text_with(text, "\"train\"", "\"valid\"")).status().to_string(),
+              HasSubstr("run.split: no source has a share called \"valid\"; known: test, train"));
 }
 
 TEST(PipelineRefusal, AVocabThatNothingElseTells) {

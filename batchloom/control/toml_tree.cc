@@ -16,7 +16,6 @@ TomlNode table_of(const toml::table& from) {
   for (const auto& [key, value] : from) {
     table.keys.emplace_back(key.str());
     table.items.push_back(node_of(value));
-    table.items.back().line = key.source().begin.line;
   }
   return table;
 }

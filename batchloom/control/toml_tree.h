@@ -19,7 +19,7 @@ std::string_view to_string(TomlType type);
 
 struct TomlNode {
   TomlType type = TomlType::kTable;
-  std::uint32_t line = 1;              ///< Of its key; in a list, its own.
+  std::uint32_t line = 1;              ///< Where it begins.
   std::string text = {};               ///< kText.
   std::int64_t whole = 0;              ///< kWhole.
   double fraction = 0;                 ///< kFraction.

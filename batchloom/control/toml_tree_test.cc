@@ -23,10 +23,12 @@ e = 1979-05-27
 [[f]]
 [[f]]
 g.h = -3
+
+[x.y]
 )",
                                    "t.toml")
                             .value();
-  EXPECT_THAT(root.keys, ElementsAre("a", "b", "c", "f"));
+  EXPECT_THAT(root.keys, ElementsAre("a", "b", "c", "f", "x"));
   EXPECT_EQ(root.find("b")->whole, 1);
   EXPECT_EQ(root.find("z"), nullptr);
   EXPECT_EQ(root.find("b")->find("z"), nullptr);
@@ -43,6 +45,8 @@ g.h = -3
   EXPECT_EQ(tables.items[0].line, 11u);
   EXPECT_EQ(tables.items[1].line, 12u);
   EXPECT_EQ(tables.items[1].find("g")->find("h")->whole, -3);
+  EXPECT_EQ(tables.items[1].find("g")->line, 13u);
+  EXPECT_EQ(root.find("x")->line, 15u);
 }
 
 TEST(TomlTree, WhatIsNoTomlIsNamedByItsPlace) {
