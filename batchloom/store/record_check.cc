@@ -30,6 +30,7 @@ std::optional<std::string> RecordCheck::add(const Entry& entry, const BatchIndex
         wrong = fmt::format("sample {} {}", model::to_string(sample.id), *complaint);
       }
     }
+    for (auto& [key, source] : producer.sources) source.end_step();
   }
   return wrong;
 }
@@ -62,27 +63,46 @@ RecordCheck::Source& RecordCheck::source_of(Producer& producer, const BatchOrigi
   return at->second;
 }
 
-/// What is wrong with `sample` as the source's next one.
+void RecordCheck::Source::end_step() {
+  if (now.empty()) return;
+  before = std::exchange(now, {});
+  went_on = false;
+  may_go_on = false;
+}
+
+/// What is wrong with `sample` as one of the source's in this step.
 std::optional<std::string> RecordCheck::draw(Source& source, const model::PlanSample& sample) {
   const model::SampleId& id = sample.id;
-  const std::optional<OpenRecord> open = source.open;
-  const bool may_go_on = std::exchange(source.may_go_on, false);
-  source.open = {.epoch = id.epoch,
-                 .index = id.index,
-                 .next_part = id.part + 1,
-                 .next_position = sample.first_position + sample.tokens};
-  const bool goes_on =
-      open && open->epoch == id.epoch && open->index == id.index && open->next_part == id.part;
-  if (goes_on) {
-    if (sample.first_position == open->next_position) return std::nullopt;
+  std::optional<std::string> wrong;
+  if (id.part != model::PartIndex(0)) {
+    wrong = go_on(source, sample);
+  } else if (!source.drawn[id.epoch].insert(id.index)) {
+    wrong = "was drawn before";
+  }
+  source.now[{id.epoch, id.index}] = {.next_part = id.part + 1,
+                                      .next_position = sample.first_position + sample.tokens};
+  return wrong;
+}
+
+/// The same of a part that is not a record's first.
+std::optional<std::string> RecordCheck::go_on(Source& source, const model::PlanSample& sample) {
+  const model::SampleId& id = sample.id;
+  const auto is_next = [&](const OpenRecords& records, OpenRecords::const_iterator found) {
+    return found != records.end() && found->second.next_part == id.part;
+  };
+  auto found = source.now.find({id.epoch, id.index});
+  bool follows = is_next(source.now, found);
+  if (!follows && found == source.now.end()) {
+    found = source.before.find({id.epoch, id.index});
+    follows = is_next(source.before, found) && !std::exchange(source.went_on, true);
+  }
+  if (follows) {
+    if (sample.first_position == found->second.next_position) return std::nullopt;
     return fmt::format("begins at position {}, but the part before it ends at {}",
-                       sample.first_position, open->next_position);
+                       sample.first_position, found->second.next_position);
   }
   const bool is_new = source.drawn[id.epoch].insert(id.index);
-  if (id.part == model::PartIndex(0)) {
-    return is_new ? std::nullopt : std::optional<std::string>("was drawn before");
-  }
-  if (may_go_on) return std::nullopt;
+  if (std::exchange(source.may_go_on, false)) return std::nullopt;
   return is_new ? "is no first part, and none of its record was drawn before"
                 : "does not follow the part before it";
 }

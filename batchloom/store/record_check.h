@@ -20,6 +20,9 @@ namespace batchloom::store {
 ///  2. its parts follow each other, from part 0 on, with no other record of the source between, and
 ///     each begins at the position where the one before ended.
 ///
+/// Plans have their samples by id, so that within a step nobody knows which record of a source was
+/// drawn last: any of them may go on in the source's next step, but only one.
+///
 /// A source is known by name and digest, so that producers with other lists of sources, and other
 /// numbers for them, do not mix. What no stream shows: records that were never drawn, and parts
 /// left out at the end of a record. Memory: about a bit for each record up to the highest one
@@ -51,18 +54,21 @@ class RecordCheck {
     std::map<std::uint64_t, std::array<std::uint64_t, kPageWords>> pages_;
   };
 
-  /// A record whose next part, if it has one, is known.
+  /// A record that may go on: where its next part, if it has one, begins.
   struct OpenRecord {
-    model::Epoch epoch;
-    model::RecordIndex index;
     model::PartIndex next_part;
     std::uint64_t next_position = 0;
   };
+  using OpenRecords = std::map<std::pair<model::Epoch, model::RecordIndex>, OpenRecord>;
 
   struct Source {
     std::map<model::Epoch, RecordSet> drawn;
-    std::optional<OpenRecord> open;
-    bool may_go_on = false;  ///< The next sample may be any part of its record.
+    OpenRecords before;      ///< Those of the last step that had any of the source.
+    OpenRecords now;         ///< Those of this step.
+    bool went_on = false;    ///< A record of `before` has gone on in this step.
+    bool may_go_on = false;  ///< One sample of the next step may be any part of its record.
+
+    void end_step();
   };
 
   struct Producer {
@@ -75,6 +81,7 @@ class RecordCheck {
   Producer& producer_of(const Entry& entry);
   static Source& source_of(Producer& producer, const BatchOrigin::Source& source);
   static std::optional<std::string> draw(Source& source, const model::PlanSample& sample);
+  static std::optional<std::string> go_on(Source& source, const model::PlanSample& sample);
 
   bool from_start_;
   bool skipped_ = false;

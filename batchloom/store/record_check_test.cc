@@ -82,11 +82,23 @@ TEST_F(RecordCheckTest, PartsFollowEachOtherAmongOtherSources) {
 TEST_F(RecordCheckTest, RefusesAPartOutOfPlace) {
   EXPECT_THAT(add({{.index = 3}, {.index = 3, .part = 2, .position = 100}}),
               Optional(HasSubstr("0:0:3:2 does not follow the part before it")));
-  EXPECT_THAT(add({{.index = 4}, {.index = 5}, {.index = 4, .part = 1, .position = 100}}),
-              Optional(HasSubstr("0:0:4:1 does not follow")));
   EXPECT_THAT(add({{.index = 6}, {.index = 6, .part = 1, .position = 99}}),
               Optional(HasSubstr("begins at position 99, but the part before it ends at 100")));
   EXPECT_THAT(add({{.index = 7, .part = 1}}), Optional(HasSubstr("is no first part")));
+}
+
+TEST_F(RecordCheckTest, AnyRecordOfAStepMayGoOnInTheNextButOnlyOne) {
+  EXPECT_EQ(add({{.index = 3}, {.index = 4}, {.index = 5}}), std::nullopt);
+  EXPECT_EQ(add({{.index = 2, .source = 1}}), std::nullopt) << "a step without any of the source";
+  EXPECT_EQ(add({{.index = 1}, {.index = 4, .part = 1, .position = 100}, {.index = 7}}),
+            std::nullopt);
+  EXPECT_THAT(add({{.index = 5, .part = 1, .position = 100}}),
+              Optional(HasSubstr("0:0:5:1 does not follow the part before it")));
+  EXPECT_EQ(add({{.index = 8}, {.index = 9}}), std::nullopt);
+  EXPECT_THAT(add({{.index = 8, .part = 1, .position = 100},
+                   {.index = 8, .part = 2, .position = 200},
+                   {.index = 9, .part = 1, .position = 100}}),
+              Optional(HasSubstr("0:0:9:1 does not follow the part before it")));
 }
 
 TEST_F(RecordCheckTest, APartTwiceIsNoNewPart) {
