@@ -15,7 +15,7 @@ std::string_view to_string(Phase phase) {
 }
 
 std::vector<std::uint32_t> block_sizes_of(const StepPlan& plan) {
-  std::vector<std::uint32_t> block_tokens(plan.tasks.size(), 0);
+  std::vector<std::uint32_t> block_tokens(plan.tasks.size(), 1);
   for (const MicroBatch& micro_batch : plan.micro_batches) {
     std::uint32_t tokens = 0;
     for (const Piece& piece : plan.pieces_of(micro_batch)) tokens += piece.tokens();
@@ -87,9 +87,33 @@ Status check_lists(const StepPlan& plan, const RankEvents& events) {
   return Status::ok();
 }
 
-}  // namespace
+std::uint32_t stages_of(const StepPlan& plan) {
+  return plan.topology.extent(Axis::kPp);
+}
 
-RankEvents rank_events_of(const StepPlan& plan) {
+/// What a stage of all ranks runs, in the order of beats: 1F1B.
+std::vector<Event> order_of_stage(const StepPlan& plan, std::uint32_t stage) {
+  const std::vector<std::uint32_t> slots = least_slots(plan);
+  std::vector<TaskIndex> tasks;
+  tasks.reserve(slots.size());
+  for (std::uint32_t task = 0; task < slots.size(); ++task) tasks.emplace_back(task);
+  const auto slot_of = [&](TaskIndex task) { return slots[task.value]; };
+  std::ranges::stable_sort(tasks, {}, slot_of);
+  const std::uint32_t in_flight = stages_of(plan) - stage;
+  std::vector<Event> order;
+  order.reserve(plan.events.size());
+  auto forward = tasks.begin();
+  for (const TaskIndex backward : tasks) {
+    for (; forward != tasks.end() && slot_of(*forward) < slot_of(backward) + in_flight; ++forward) {
+      order.push_back({*forward, Phase::kForward});
+    }
+    order.push_back({backward, Phase::kBackward});
+  }
+  return order;
+}
+
+/// Each rank's part of `order`.
+RankEvents make_lists(const StepPlan& plan, std::span<const Event> order) {
   RankEvents made;
   made.events.resize(plan.micro_batches.size() * kPhases);
   made.ranks.reserve(plan.ranks.size());
@@ -100,7 +124,7 @@ RankEvents rank_events_of(const StepPlan& plan) {
     next.push_back(rank.begin * kPhases);
   }
   const std::vector<std::uint32_t> block_tokens = block_sizes_of(plan);
-  for (const Event& event : plan.events) {
+  for (const Event& event : order) {
     const std::span<const HdpRank> members = plan.members_of(plan.tasks[event.task.value]);
     for (std::uint32_t position = 0; position < members.size(); ++position) {
       made.events[next[members[position].value]++] =
@@ -110,13 +134,14 @@ RankEvents rank_events_of(const StepPlan& plan) {
   return made;
 }
 
-Status check_rank_events(const StepPlan& plan, const RankEvents& events) {
+/// Whether `events` are each rank's part of `order`.
+Status check_order(const StepPlan& plan, std::span<const Event> order, const RankEvents& events) {
   BL_RETURN_IF_ERROR(check_lists(plan, events));
   std::vector<std::uint32_t> next;  // By rank: its next event.
   next.reserve(plan.ranks.size());
   for (const IndexRange& list : events.ranks) next.push_back(list.begin);
   const std::vector<std::uint32_t> block_tokens = block_sizes_of(plan);
-  for (const Event& event : plan.events) {
+  for (const Event& event : order) {
     const std::span<const HdpRank> members = plan.members_of(plan.tasks[event.task.value]);
     for (std::uint32_t position = 0; position < members.size(); ++position) {
       const HdpRank rank = members[position];
@@ -132,6 +157,48 @@ Status check_rank_events(const StepPlan& plan, const RankEvents& events) {
     if (next[rank.value] != events.ranks[rank.value].end) return wrong_count(plan, events, rank);
   }
   return Status::ok();
+}
+
+}  // namespace
+
+std::vector<std::uint32_t> least_slots(const StepPlan& plan) {
+  std::vector<std::uint32_t> slots(plan.tasks.size(), 0);
+  std::vector<std::uint32_t> next(plan.ranks.size(), 0);
+  for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
+    const auto members = plan.members_of(plan.tasks[task]);
+    for (const HdpRank rank : members) slots[task] = std::max(slots[task], next[rank.value]);
+    for (const HdpRank rank : members) next[rank.value] = slots[task] + 1;
+  }
+  return slots;
+}
+
+RankEvents rank_events_of(const StepPlan& plan) {
+  return make_lists(plan, plan.events);
+}
+
+std::vector<RankEvents> stage_events_of(const StepPlan& plan) {
+  if (stages_of(plan) == 1) return {rank_events_of(plan)};
+  std::vector<RankEvents> stages;
+  for (std::uint32_t stage = 0; stage < stages_of(plan); ++stage) {
+    stages.push_back(make_lists(plan, order_of_stage(plan, stage)));
+  }
+  return stages;
+}
+
+Status check_rank_events(const StepPlan& plan, const RankEvents& events) {
+  return check_order(plan, plan.events, events);
+}
+
+Status check_stage_events(const StepPlan& plan, std::span<const RankEvents> stages) {
+  if (stages.size() != stages_of(plan)) {
+    return Status::invalid(fmt::format("there are events of {} pipeline stages; the plan has {}",
+                                       stages.size(), stages_of(plan)));
+  }
+  for (std::uint32_t stage = 0; stages.size() > 1 && stage < stages.size(); ++stage) {
+    const Status status = check_order(plan, order_of_stage(plan, stage), stages[stage]);
+    if (!status.is_ok()) return status.with_context(fmt::format("stage {}", stage));
+  }
+  return check_rank_events(plan, stages.back());
 }
 
 }  // namespace batchloom::model

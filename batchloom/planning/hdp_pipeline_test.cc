@@ -12,6 +12,7 @@
 #include "batchloom/base/random.h"
 #include "batchloom/model/plan_check.h"
 #include "batchloom/model/plan_digest.h"
+#include "batchloom/model/rank_events.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp.h"
 #include "batchloom/planning/paper_balance.h"
@@ -70,6 +71,21 @@ StepLengths lengths_hard_to_order(Random& random, std::uint64_t kind, std::size_
   return lengths;
 }
 
+/// The lists that are proven to end are those that the walk of all events took.
+void expect_proven_order(const StepPlan& plan, const StepTime& time) {
+  const auto stages = model::stage_events_of(plan);
+  EXPECT_EQ(model::check_stage_events(plan, stages).to_string(), "ok");
+  std::vector<std::vector<std::uint32_t>> next(stages.size());
+  for (auto& of_stage : next) of_stage.resize(plan.ranks.size());
+  for (const EventTime& walked : time.events) {
+    for (const HdpRank rank : plan.members_of(plan.tasks[walked.task.value])) {
+      const std::uint32_t place = next[walked.stage][rank.value]++;
+      const model::RankEvent& listed = stages[walked.stage].of(rank)[place];
+      ASSERT_EQ(listed.event, (model::Event{walked.task, walked.phase}));
+    }
+  }
+}
+
 /// All that a plan must be.
 void expect_sound_pipelines(const StepPlan& plan) {
   const Status checked = model::check_plan(
@@ -80,6 +96,7 @@ void expect_sound_pipelines(const StepPlan& plan) {
   const auto time = step_time(plan, costs_of_test(), {.links = false});
   ASSERT_TRUE(time.is_ok()) << "the events wait for each other";
   EXPECT_EQ(time->step_ns, plan.makespan_ns) << "what pipelines execute is what was planned";
+  expect_proven_order(plan, *time);
 }
 
 struct DrawnStep {

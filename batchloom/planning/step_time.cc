@@ -5,6 +5,7 @@
 #include <span>
 
 #include "batchloom/model/plan_check.h"
+#include "batchloom/model/rank_events.h"
 #include "batchloom/planning/pipeline_time.h"
 
 namespace batchloom::planning {
@@ -253,7 +254,7 @@ class StepClock {
 };
 
 Status StepClock::follow_pipeline() {
-  const std::vector<std::uint32_t> slots = least_slots(plan_);
+  const std::vector<std::uint32_t> slots = model::least_slots(plan_);
   std::vector<std::uint32_t> members;
   members.reserve(plan_.members.size());
   for (const HdpRank rank : plan_.members) members.push_back(rank.value);
@@ -281,17 +282,6 @@ Result<StepTime> step_time(const StepPlan& plan, const CostModel& costs,
                            const StepTimeOptions& options) {
   BL_RETURN_IF_ERROR(model::check_plan_structure(plan));
   return StepClock(plan, costs, options).run();
-}
-
-std::vector<std::uint32_t> least_slots(const StepPlan& plan) {
-  std::vector<std::uint32_t> slots(plan.tasks.size(), 0);
-  std::vector<std::uint32_t> next(plan.ranks.size(), 0);
-  for (std::size_t task = 0; task < plan.tasks.size(); ++task) {
-    const auto members = plan.members_of(plan.tasks[task]);
-    for (const HdpRank rank : members) slots[task] = std::max(slots[task], next[rank.value]);
-    for (const HdpRank rank : members) next[rank.value] = slots[task] + 1;
-  }
-  return slots;
 }
 
 }  // namespace batchloom::planning

@@ -17,7 +17,7 @@
 //  5. Activations on the host: a phase takes at least as long as copying them.
 //  6. All members of a task begin each phase together: when the last of them is free.
 //     Without pipeline stages each rank follows its part of the plan's events; with them the
-//     schedule is 1F1B (pipeline_time.h), by slots that least_slots() finds.
+//     schedule is 1F1B (pipeline_time.h), by the slots of step_plan.h.
 //
 // Not counted: what pipeline stages send each other, tensor parallelism's exchange, the reduction
 // of gradients and the optimizer: no strategy changes them. Rings do not slow each other down.
@@ -99,10 +99,5 @@ struct StepTime {
 /// model::check_plan, or else the times mean nothing.
 Result<StepTime> step_time(const model::StepPlan& plan, const CostModel& costs,
                            const StepTimeOptions& options = {});
-
-/// By task, the slot of a pipeline that it runs in: one after the latest slot of what its members
-/// run before. So the n-th micro-batches of all ranks share a slot where no ring couples others.
-/// Precondition: as step_time().
-std::vector<std::uint32_t> least_slots(const model::StepPlan& plan);
 
 }  // namespace batchloom::planning

@@ -185,7 +185,6 @@ TEST(StepTime, ThroughPipelineStagesIsTheTextbooks) {
   EXPECT_EQ(time.step_ns, 3 * (400 + 200 + 6U));
   EXPECT_EQ(time.ranks[1].idle_ns, 400 + 200 + 6U);
   EXPECT_EQ(time.events.size(), 16U);
-  EXPECT_THAT(least_slots(plan), ElementsAre(0, 0, 1, 1));
 }
 
 TEST(StepTime, RefusesPlansThatCannotBeWalked) {
