@@ -19,6 +19,7 @@
 #include <limits>
 #include <map>
 
+#include "batchloom/base/freed_memory.h"
 #include "batchloom/base/random.h"
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/model/plan_check.h"
@@ -318,6 +319,7 @@ int run(const Effort& effort) {
 }  // namespace batchloom
 
 int main(int argc, char** argv) {
+  batchloom::keep_freed_memory();  // As the command does.
   const bool quick = argc > 1 && std::string_view(argv[1]) == "--quick";
   return batchloom::run(quick ? batchloom::Effort{.seeds = 1, .runs = 3, .small_steps = 1000}
                               : batchloom::Effort{});
