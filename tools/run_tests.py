@@ -76,7 +76,7 @@ STAGES = (
     ),
     Stage(
         "bench",
-        tuple(("bench/run", name, "--quick") for name in ("commit", "store", "planner")),
+        tuple(("bench/run", name, "--quick") for name in ("commit", "planner", "sidecars", "store")),
         full=True,
     ),
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
