@@ -97,6 +97,7 @@ def test_faults_are_told_with_file_and_line(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [(b"", "faults"), (b"\x00\xff\xfe", "line 1"), (b"x" * (10 << 20), "line 1")],
+    ids=["empty", "binary", "one-long-line"],
 )
 def test_what_is_no_pipeline(tmp_path: Path, content: bytes, told: str) -> None:
     path = tmp_path / "junk"

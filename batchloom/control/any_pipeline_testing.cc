@@ -21,8 +21,8 @@ std::uint32_t small(Random& random, std::uint64_t least, std::uint64_t most) {
 }
 
 std::string any_text(Random& random) {
-  static const std::vector<std::string> texts = {"x", "a \"quoted\\\" one", "\t\x01\x7f", "ä ö"};
-  return texts[random.below(texts.size())];
+  static const std::vector<std::string> kTexts = {"x", "a \"quoted\\\" one", "\t\x01\x7f", "ä ö"};
+  return kTexts[random.below(kTexts.size())];
 }
 
 model::Topology any_axes(Random& random) {
