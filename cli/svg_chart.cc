@@ -20,9 +20,10 @@ constexpr double kTimelineHeightMax = 640;
 constexpr double kRowHeightMax = 24;
 constexpr int kTicks = 5;
 
-// Told apart by people who see few colours, too (Okabe and Ito).
+// The first eight are told apart by people who see few colours, too (Okabe and Ito).
 constexpr std::string_view kColors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
-                                        "#56b4e9", "#d55e00", "#f0e442", "#000000"};
+                                        "#56b4e9", "#d55e00", "#f0e442", "#000000",
+                                        "#999999", "#7f3c8d", "#8c564b", "#bcbd22"};
 constexpr std::string_view kActivityColors[] = {"#56b4e9", "#0072b2", "#d55e00"};
 constexpr std::string_view kActivityNames[] = {"forward", "backward", "waiting for hops or copies"};
 

@@ -39,6 +39,13 @@ def load(path: Path) -> Record:
     return report
 
 
+# As cli/svg_chart.cc has them: one for each strategy.
+COLORS = (
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000"),
+    *("#999999", "#7f3c8d", "#8c564b", "#bcbd22"),
+)
+
+
 def tokens_text(tokens: int) -> str:
     for unit, size in (("M", KI * KI), ("K", KI)):
         if tokens >= size and tokens % size == 0:
@@ -72,7 +79,8 @@ def draw_bars(report: Record, title: str, label: str, value: Callable[[Record], 
             found = {row["strategy"]: row for row in context["strategies"]}[name]
             values.append(value(found) if "failure" not in found else math.nan)
         at = [group - 0.4 + (place + 0.5) * width for group in range(len(contexts))]
-        bars = axes.bar(at, values, width * 0.92, label=name)
+        color = COLORS[place % len(COLORS)]
+        bars = axes.bar(at, values, width * 0.92, label=name, color=color)
         axes.bar_label(bars, fmt="%.3g", fontsize=8)
     groups = [f"context {tokens_text(context['context_tokens'])}" for context in contexts]
     axes.set_xticks(range(len(contexts)), groups)

@@ -75,7 +75,7 @@ TEST(PipelineRefusal, NumbersOutOfRange) {
   EXPECT_THAT(refusal_with("steps = 10_000", "steps = 0"), HasSubstr("run.steps: 0 is not within"));
   EXPECT_THAT(refusal_with("lead_steps = 64", "lead_steps = 0"), HasSubstr("not within 1 to"));
   EXPECT_THAT(refusal_with("capacity = 8_192", "capacity = 5_000_000_000"),
-              HasSubstr("topology.capacity: 5000000000 is not within 1 to 4294967295"));
+              HasSubstr("topology.capacity: 5000000000 is not within 1 to 16777216"));
   EXPECT_THAT(refusal_with("tokens = 524_288", "tokens = 0"), HasSubstr("not within 1 to"));
   EXPECT_THAT(refusal_with("16_384", "4_194_305"), HasSubstr("not within 1 to 4194304"));
   EXPECT_THAT(refusal_with("vocab = 300", "vocab = 3_000_000_000"),

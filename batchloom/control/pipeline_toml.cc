@@ -113,7 +113,7 @@ class PipelineReader {
         table.fault("axes", topology.status().message());
       }
     }
-    table.whole("capacity", {1, UINT32_MAX}, config_.topology.capacity_tokens);
+    table.whole("capacity", {1, planning::kMaxCapacityTokens}, config_.topology.capacity_tokens);
   }
 
   void read_step(TableReader& table) {

@@ -6,9 +6,19 @@
 #include <cstdint>
 #include <string>
 
+#include "batchloom/base/status.h"
 #include "batchloom/planning/cost_curve.h"
 
 namespace batchloom::planning {
+
+/// No model or rank that there will be is larger; with these, no sum of times or bytes of a step
+/// leaves 64 bits, and no table of a planner grows beyond some hundred MiB.
+inline constexpr std::uint32_t kMaxLayers = 1U << 16;
+inline constexpr std::uint64_t kMaxLaunchNs = 1'000'000'000;
+inline constexpr std::uint64_t kMaxBytesPerToken = std::uint64_t{1} << 30;
+inline constexpr std::uint64_t kMinCopyBytesPerS = 1'000'000;
+inline constexpr std::uint32_t kMaxCapacityTokens = 1U << 24;
+inline constexpr std::uint32_t kMaxHdpRanks = 1U << 20;
 
 /// A named, versioned table. A value.
 struct CostModel {
@@ -29,5 +39,8 @@ struct CostModel {
 
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
+
+/// Ok, or `invalid`, naming the first figure that is outside of what is said above.
+Status check_figures(const CostModel& model);
 
 }  // namespace batchloom::planning

@@ -81,20 +81,20 @@ Result<CostCurve> parse_encoder(const TomlTable& model) {
 }
 
 Status parse_figures(const TomlTable& table, CostModel& model) {
-  constexpr TomlRange kFrom0{};
   constexpr TomlRange k32Bits{.most = UINT32_MAX};
+  constexpr TomlRange kBytes{.most = kMaxBytesPerToken};
   BL_ASSIGN_OR_RETURN(model.name, table.text("name"));
   BL_ASSIGN_OR_RETURN(const std::uint64_t version, table.number("version", k32Bits));
   BL_ASSIGN_OR_RETURN(const std::uint64_t layers,
-                      table.number("layers", {.least = 1, .most = UINT32_MAX}));
+                      table.number("layers", {.least = 1, .most = kMaxLayers}));
   model.version = static_cast<std::uint32_t>(version);
   model.layers = static_cast<std::uint32_t>(layers);
-  BL_ASSIGN_OR_RETURN(model.launch_ns, table.number("launch_ns", k32Bits));
-  BL_ASSIGN_OR_RETURN(model.kv_bytes_per_token, table.number("kv_bytes_per_token", k32Bits));
+  BL_ASSIGN_OR_RETURN(model.launch_ns, table.number("launch_ns", {.most = kMaxLaunchNs}));
+  BL_ASSIGN_OR_RETURN(model.kv_bytes_per_token, table.number("kv_bytes_per_token", kBytes));
   BL_ASSIGN_OR_RETURN(model.activation_bytes_per_token,
-                      table.number("activation_bytes_per_token", k32Bits));
-  BL_ASSIGN_OR_RETURN(model.copy_bytes_per_s, table.number("copy_bytes_per_s", kFrom0));
-  return Status::ok();
+                      table.number("activation_bytes_per_token", kBytes));
+  BL_ASSIGN_OR_RETURN(model.copy_bytes_per_s, table.number("copy_bytes_per_s", {}));
+  return check_figures(model);
 }
 
 }  // namespace

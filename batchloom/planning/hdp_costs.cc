@@ -43,6 +43,11 @@ Result<HdpCosts> HdpCosts::create(const CostModel& model, const HdpShape& shape)
         fmt::format("{} ranks of {} tokens with shares of at least {}: each at least 1",
                     shape.ranks, shape.capacity_tokens, shape.min_share_tokens));
   }
+  if (shape.ranks > kMaxHdpRanks || shape.capacity_tokens > kMaxCapacityTokens) {
+    return Status::invalid(fmt::format("{} ranks of {} tokens; the most are {} of {}", shape.ranks,
+                                       shape.capacity_tokens, kMaxHdpRanks, kMaxCapacityTokens));
+  }
+  BL_RETURN_IF_ERROR(check_figures(model));
   BL_RETURN_IF_ERROR(check_links(shape));
   return HdpCosts(model, shape);
 }

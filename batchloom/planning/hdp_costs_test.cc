@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/planning/hdp_costs.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "batchloom/model/plan_check.h"
@@ -8,6 +9,8 @@
 
 namespace batchloom::planning {
 namespace {
+
+using testing::HasSubstr;
 
 CostModel h200() {
   return builtin_cost_model("h200-llama7b").value();
@@ -26,6 +29,19 @@ TEST(HdpCosts, AreThoseOfTheModel) {
   }
   EXPECT_EQ(costs.gang_ns(100, 2001, 2), 50 + costs.rest_ns(1001)) << "the longer share";
   EXPECT_EQ(costs.gang_ns(101, 2000, 2), 51 + costs.rest_ns(1000)) << "rounded up";
+}
+
+TEST(HdpCosts, WhatNoMachineHasIsRefused) {
+  CostModel model = builtin_cost_model("h200-llama7b").value();
+  const auto refusal = [&](const HdpShape& shape) {
+    return HdpCosts::create(model, shape).status().to_string();
+  };
+  EXPECT_THAT(refusal({.ranks = 4, .capacity_tokens = kMaxCapacityTokens + 1}),
+              HasSubstr("4 ranks of 16777217 tokens; the most are 1048576 of 16777216"));
+  EXPECT_THAT(refusal({.ranks = kMaxHdpRanks + 1, .capacity_tokens = 8}),
+              HasSubstr("1048577 ranks of 8 tokens; the most are"));
+  model.layers = kMaxLayers + 1;
+  EXPECT_THAT(refusal({.ranks = 4, .capacity_tokens = 8}), HasSubstr("layers is 65537"));
 }
 
 TEST(HdpCosts, NoPackIsCheaperByTokenThanTheLeast) {

@@ -93,9 +93,10 @@ Result<std::uint64_t> read_measure(const TomlTable& table, std::string_view key,
 }
 
 Result<std::uint32_t> read_count(const TomlTable& table, std::string_view key,
-                                 std::optional<std::uint64_t> fallback = {}) {
+                                 std::optional<std::uint64_t> fallback = {},
+                                 std::uint64_t most = UINT32_MAX) {
   BL_ASSIGN_OR_RETURN(const std::uint64_t count,
-                      table.number(key, {.least = 1, .most = UINT32_MAX}, fallback));
+                      table.number(key, {.least = 1, .most = most}, fallback));
   return static_cast<std::uint32_t>(count);
 }
 
@@ -121,6 +122,10 @@ Result<model::Topology> read_topology(const TomlTable& table) {
   for (const TomlTable& level : tables) {
     BL_ASSIGN_OR_RETURN(model::Level read, read_level(level));
     levels.push_back(std::move(read));
+  }
+  if (bare->hdp_size() > planning::kMaxHdpRanks) {
+    return table.wrong("axes", fmt::format("has {} HDP ranks, and the most is {}", bare->hdp_size(),
+                                           planning::kMaxHdpRanks));
   }
   if (levels.empty() || levels.back().ranks_per_group < bare->world_size()) {
     return table.wrong(
@@ -158,8 +163,9 @@ Result<Cluster> parse_cluster(std::string_view text, std::string_view name,
   BL_ASSIGN_OR_RETURN(const TomlTable table, TomlTable::parse(text, name));
   Cluster cluster;
   BL_ASSIGN_OR_RETURN(cluster.topology, read_topology(table));
-  BL_ASSIGN_OR_RETURN(cluster.capacity_tokens,
-                      read_count(table, "capacity_tokens", cluster.capacity_tokens));
+  BL_ASSIGN_OR_RETURN(
+      cluster.capacity_tokens,
+      read_count(table, "capacity_tokens", cluster.capacity_tokens, planning::kMaxCapacityTokens));
   BL_ASSIGN_OR_RETURN(cluster.min_share_tokens,
                       read_count(table, "min_share_tokens", cluster.min_share_tokens));
   BL_ASSIGN_OR_RETURN(cluster.offload, table.flag("offload", cluster.offload));

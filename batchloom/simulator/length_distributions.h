@@ -27,7 +27,7 @@ struct LengthDraw {
   std::uint64_t seed = 1;
 };
 
-inline constexpr std::uint64_t kTotalTokensMax = std::uint64_t{1} << 36;
+inline constexpr std::uint64_t kTotalTokensMax = std::uint64_t{1} << 34;
 
 /// The names that draw_lengths() knows. From published figures; `lengths/length-distributions.json`
 /// names the source of each:
