@@ -4,7 +4,7 @@
 //  1. The newest head shows whether these options go on with what this producer has committed. If
 //     not, nobody is fenced.
 //  2. A session fences older ones of this producer, and its state says which batch comes next.
-//  3. This thread hands out batches in order, as far as the lead allows (lead_gate.h).
+//  3. This thread hands out batches in order, as far as the lead allows (control/lead_gate.h).
 //  4. Uploaders build them, upload them and hand them in, each at its own pace; the appender
 //     commits them in order.
 //  5. After the last one, or a signal, nothing more is handed out, and what was, is committed.
@@ -20,7 +20,7 @@
 #include "batchloom/store/ordered_appender.h"
 #include "batchloom/store/read_object.h"
 #include "cli/commands.h"
-#include "cli/lead_gate.h"
+#include "batchloom/control/lead_gate.h"
 #include "cli/stop_signals.h"
 #include "cli/synthetic_producer.h"
 
@@ -77,7 +77,7 @@ class Production {
   const store::Stream& stream_;
   const SyntheticBatches& batches_;
   store::ProducerSession& session_;
-  LeadGate gate_;
+  control::LeadGate gate_;
   Channel<Seq> queue_;
   Seq end_;  // After the last one that was handed out.
   std::stop_source failure_;

@@ -135,11 +135,11 @@ std::vector<PlannedStep> Corpus::plan(planning::Balance balance, std::string_vie
   return steps;
 }
 
-std::vector<BlockPtr> Corpus::load(const PlannedStep& step) const {
+std::vector<BlockPtr> Corpus::load(model::Step step, std::span<const SampleMeta> members) const {
   std::map<model::SourceId, SampleBlockBuilder> builders;
-  for (const SampleMeta& member : step.members) {
+  for (const SampleMeta& member : members) {
     const SampleBlockOptions options{
-        .step = step.step, .source = member.id.source, .vocab = shape_.vocab, .payload_bytes = 0};
+        .step = step, .source = member.id.source, .vocab = shape_.vocab, .payload_bytes = 0};
     SampleBlockBuilder& builder = builders.try_emplace(member.id.source, options).first->second;
     const auto part = cut_part(shape_.rule, record_of(member.id).content(), member.id.part);
     BL_CHECK(part.is_ok(), part.status().to_string());

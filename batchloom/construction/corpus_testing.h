@@ -50,7 +50,10 @@ class Corpus final : public planning::Metadata {
                                           std::size_t count);
 
   /// One block per source that the step has samples of; a function of the step.
-  std::vector<BlockPtr> load(const planning::PlannedStep& step) const;
+  std::vector<BlockPtr> load(const planning::PlannedStep& step) const {
+    return load(step.step, step.members);
+  }
+  std::vector<BlockPtr> load(model::Step step, std::span<const model::SampleMeta> members) const;
   StepInput input(const planning::PlannedStep& step) const { return {step, load(step)}; }
   /// A job per step, from batch 0 on, with states that say how many there were.
   std::vector<ConstructionJob> jobs(std::span<const planning::PlannedStep> steps) const;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lead_gate.h"
+#include "batchloom/control/lead_gate.h"
 
 #include <gtest/gtest.h>
 
 #include "batchloom/objstore/memory_store.h"
 #include "batchloom/store/store_fixture_testing.h"
 
-namespace batchloom::cli {
+namespace batchloom::control {
 namespace {
 
 using store::LiveCursor;
@@ -92,4 +92,4 @@ TEST_F(LeadGateTest, EndsAtTheStop) {
 }
 
 }  // namespace
-}  // namespace batchloom::cli
+}  // namespace batchloom::control

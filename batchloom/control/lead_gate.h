@@ -14,7 +14,7 @@
 #include "batchloom/base/mutex.h"
 #include "batchloom/store/live_cursor.h"
 
-namespace batchloom::cli {
+namespace batchloom::control {
 
 /// Where the slowest consumer is: the lowest open live cursor. Cursors below `first_step` are left
 /// out: they cannot read on. nullopt where none is open.
@@ -30,7 +30,7 @@ struct LeadGateOptions {
   store::Step next_step;              ///< Of the stream, as far as known.
 };
 
-/// wait() is one thread at a time; note_commit() is thread-safe.
+/// note_commit() and give_back() are thread-safe; all else is the waiting thread's.
 class LeadGate {
  public:
   /// `stream` outlives it.
@@ -39,6 +39,17 @@ class LeadGate {
   /// Waits until the stream is less than `lead` steps ahead, and counts `steps` as handed out. Says
   /// so, once, where it waits because nobody reads. Errors: those of the store, `cancelled`.
   Status wait(std::uint64_t steps, const CallOptions& call);
+
+  /// The same where there is room now; else false, and nothing is counted. Errors: of the store.
+  Result<bool> try_take(std::uint64_t steps, const CallOptions& call);
+
+  /// Of the steps handed out, `steps` will not be made after all.
+  void give_back(std::uint64_t steps);
+
+  /// Whether there was an open live cursor when last looked for. The waiting thread's.
+  bool someone_reads() const { return someone_reads_; }
+  /// Where that was.
+  store::Step slowest() const { return slowest_; }
 
   /// Of the steps handed out, `steps` were committed; the stream's next step is `next_step`.
   void note_commit(std::uint64_t steps, store::Step next_step);
@@ -62,4 +73,4 @@ class LeadGate {
   std::uint64_t handed_out_ BL_GUARDED_BY(mutex_) = 0;  // Not committed yet.
 };
 
-}  // namespace batchloom::cli
+}  // namespace batchloom::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/lead_gate.h"
+#include "batchloom/control/lead_gate.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "batchloom/base/log.h"
 
-namespace batchloom::cli {
+namespace batchloom::control {
 namespace {
 
 constexpr std::chrono::milliseconds kPause{20};
@@ -56,12 +56,23 @@ Status LeadGate::refresh(const CallOptions& call) {
   return Status::ok();
 }
 
+Result<bool> LeadGate::try_take(std::uint64_t steps, const CallOptions& call) {
+  if (options_.lead) {
+    if (!has_room() || stream_.runtime().now() >= due_) BL_RETURN_IF_ERROR(refresh(call));
+    if (!has_room()) return false;
+  }
+  said_ = false;
+  const MutexLock lock(mutex_);
+  handed_out_ += steps;
+  return true;
+}
+
 Status LeadGate::wait(std::uint64_t steps, const CallOptions& call) {
   Runtime& runtime = stream_.runtime();
   BL_RETURN_IF_ERROR(runtime.check(call));
-  while (options_.lead) {
-    if (!has_room() || runtime.now() >= due_) BL_RETURN_IF_ERROR(refresh(call));
-    if (has_room()) break;
+  for (;;) {
+    BL_ASSIGN_OR_RETURN(const bool taken, try_take(steps, call));
+    if (taken) return Status::ok();
     if (!someone_reads_ && !std::exchange(said_, true)) {
       log_info(fmt::format("waiting for a consumer of {}", options_.url));
     }
@@ -69,10 +80,11 @@ Status LeadGate::wait(std::uint64_t steps, const CallOptions& call) {
         {.deadline = std::min<Time>(runtime.now() + kPause, call.deadline), .stop = call.stop}));
     BL_RETURN_IF_ERROR(runtime.check(call));
   }
-  said_ = false;
+}
+
+void LeadGate::give_back(std::uint64_t steps) {
   const MutexLock lock(mutex_);
-  handed_out_ += steps;
-  return Status::ok();
+  handed_out_ -= steps;
 }
 
 void LeadGate::note_commit(std::uint64_t steps, store::Step next_step) {
@@ -81,4 +93,4 @@ void LeadGate::note_commit(std::uint64_t steps, store::Step next_step) {
   next_step_ = std::max(next_step_, next_step);
 }
 
-}  // namespace batchloom::cli
+}  // namespace batchloom::control

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/step_loader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace batchloom::control {
+namespace {
+
+/// What a sample takes beside its tokens: its rows in a block and in the plan.
+constexpr std::uint64_t kSampleRowBytes = 256;
+
+std::uint64_t sample_bytes(const model::SampleMeta& sample, std::uint32_t token_bytes) {
+  return kSampleRowBytes + std::uint64_t{sample.tokens} * token_bytes;
+}
+
+template <class State>
+auto first_waiting(State& state) {
+  return std::ranges::find_if(state.steps, [](const auto& step) { return step->waiting > 0; });
+}
+
+}  // namespace
+
+StepLoader::StepLoader(Runtime& runtime, SampleFetcher& fetcher, const StepLoaderOptions& options)
+    : fetcher_(fetcher), options_(options), state_(runtime, State()) {
+  for (std::uint32_t i = 0; i < std::max(options_.workers, 1U); ++i) {
+    threads_.push_back(runtime.spawn(fmt::format("loader-{}", i),
+                                     [this](const std::stop_token& stop) { work(stop); }));
+  }
+}
+
+StepLoader::~StepLoader() {
+  for (const auto& thread : threads_) thread->request_stop();
+  threads_.clear();  // Joins them.
+}
+
+std::uint64_t StepLoader::bytes_of(const planning::PlannedStep& step) const {
+  std::uint64_t bytes = 0;
+  for (const model::SampleMeta& sample : step.members) {
+    bytes += sample_bytes(sample, options_.token_bytes);
+  }
+  return bytes;
+}
+
+bool StepLoader::has_room(const planning::PlannedStep& step) const {
+  const std::uint64_t bytes = bytes_of(step);
+  return state_.read([&](const State& state) {
+    return state.steps.empty() ||
+           (state.bytes <= options_.bytes_max && bytes <= options_.bytes_max - state.bytes);
+  });
+}
+
+std::vector<FetchOrder> StepLoader::orders_of(const planning::PlannedStep& step) const {
+  std::vector<const model::SampleMeta*> members;
+  for (const model::SampleMeta& member : step.members) members.push_back(&member);
+  std::ranges::stable_sort(members, {}, [](const auto* member) { return member->id.source; });
+  std::vector<FetchOrder> orders;
+  std::uint64_t bytes = 0;
+  for (const model::SampleMeta* member : members) {
+    const std::uint64_t more = sample_bytes(*member, options_.token_bytes);
+    if (orders.empty() || orders.back().source != member->id.source ||
+        bytes + more > options_.order_bytes) {
+      orders.push_back({.step = step.step, .source = member->id.source, .samples = {}});
+      bytes = 0;
+    }
+    orders.back().samples.push_back(*member);
+    bytes += more;
+  }
+  std::ranges::reverse(orders);  // They are taken from the end.
+  return orders;
+}
+
+void StepLoader::submit(planning::PlannedStep step) {
+  const auto pending = std::make_shared<PendingStep>(std::move(step));
+  pending->bytes = bytes_of(pending->loaded.planned);
+  pending->orders = orders_of(pending->loaded.planned);
+  pending->waiting = pending->open = pending->orders.size();
+  state_.change([&](State& state) {
+    state.bytes += pending->bytes;
+    state.steps.push_back(pending);
+  });
+}
+
+bool StepLoader::empty() const {
+  return steps() == 0;
+}
+
+std::size_t StepLoader::steps() const {
+  return state_.read([](const State& state) { return state.steps.size(); });
+}
+
+std::uint64_t StepLoader::bytes() const {
+  return state_.read([](const State& state) { return state.bytes; });
+}
+
+std::optional<model::SourceId> StepLoader::held_up_by() const {
+  return state_.read([](const State& state) -> std::optional<model::SourceId> {
+    if (state.steps.empty() || state.steps.front()->open == 0) return std::nullopt;
+    const PendingStep& step = *state.steps.front();
+    return step.out.empty() ? step.orders.back().source : step.out.front();
+  });
+}
+
+Result<LoadedStep> StepLoader::next(const CallOptions& call) {
+  BL_RETURN_IF_ERROR(
+      state_.wait_until([](const State& state) { return state.steps.front()->open == 0; }, call));
+  const PendingPtr step = state_.read([](const State& state) { return state.steps.front(); });
+  BL_RETURN_IF_ERROR(step->failed);
+  state_.change([&](State& state) {
+    state.steps.erase(state.steps.begin());
+    state.bytes -= step->bytes;
+  });
+  std::ranges::sort(step->loaded.bad, {}, &BadSample::sample);
+  return std::move(step->loaded);
+}
+
+void StepLoader::clear() {
+  state_.change([](State& state) {
+    for (const PendingPtr& step : state.steps) step->waiting = 0;
+    state.steps.clear();
+    state.bytes = 0;
+  });
+}
+
+void StepLoader::work(const std::stop_token& stop) {
+  const CallOptions call{.deadline = kNever, .stop = stop};
+  for (;;) {
+    const Result<Turn> turn = next_order(call);
+    if (!turn.is_ok()) return;
+    Result<Fetched> fetched = fetcher_.fetch(turn->order, call);
+    state_.change([&](State& state) { deliver(*turn, std::move(fetched), state); });
+  }
+}
+
+Result<StepLoader::Turn> StepLoader::next_order(const CallOptions& call) {
+  for (;;) {
+    BL_RETURN_IF_ERROR(state_.wait_until(
+        [](const State& state) { return first_waiting(state) != state.steps.end(); }, call));
+    std::optional<Turn> turn;
+    state_.change([&](State& state) {
+      const auto found = first_waiting(state);
+      if (found == state.steps.end()) return;  // Another thread was quicker.
+      PendingStep& step = **found;
+      turn = Turn{.step = *found, .order = std::move(step.orders.back())};
+      step.orders.pop_back();
+      step.out.push_back(turn->order.source);
+      --step.waiting;
+    });
+    if (turn) return *std::move(turn);
+  }
+}
+
+void StepLoader::deliver(const Turn& turn, Result<Fetched> fetched, State& /*locked*/) {
+  PendingStep& step = *turn.step;
+  step.out.erase(std::ranges::find(step.out, turn.order.source));
+  --step.open;
+  if (!fetched.is_ok()) {
+    if (step.failed.is_ok()) step.failed = fetched.status();
+    return;
+  }
+  if (fetched->block != nullptr) step.loaded.blocks.push_back(std::move(fetched->block));
+  for (BadSample& bad : fetched->bad) step.loaded.bad.push_back(std::move(bad));
+}
+
+}  // namespace batchloom::control

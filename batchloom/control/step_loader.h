@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// The payload of planned steps, brought by many threads and handed on in the steps' order.
+//
+//  1. A step is cut into orders: samples of one source, up to a number of bytes, so that a large
+//     step of one source is brought by many threads too. Threads take orders by ascending step.
+//  2. What is on its way or waits to be taken counts against one bound in bytes, from submit() until
+//     next(). A step that is larger than the bound comes in alone.
+//  3. Steps leave in the order in which they came, whole: with all their blocks, or with all samples
+//     whose records turned out to be bad. So what a caller learns of a step does not depend on
+//     threads or timing.
+//  4. An error of an order is the error of its step; what comes behind it is still brought.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batchloom/base/runtime.h"
+#include "batchloom/base/status.h"
+#include "batchloom/construction/monitor.h"
+#include "batchloom/construction/sample_block.h"
+#include "batchloom/planning/planner.h"
+
+namespace batchloom::control {
+
+/// Samples of one source that are brought together.
+struct FetchOrder {
+  model::Step step;
+  model::SourceId source;
+  std::vector<model::SampleMeta> samples;  ///< In the order in which the step drew them.
+};
+
+/// A record that a plan had counted on.
+struct BadSample {
+  model::SampleId sample;
+  std::string message;  ///< Names shard, record and what is wrong.
+
+  friend bool operator==(const BadSample&, const BadSample&) = default;
+};
+
+/// What came of an order: a block of all its samples, or those that are bad.
+struct Fetched {
+  construction::BlockPtr block;
+  std::vector<BadSample> bad = {};
+};
+
+/// Reads samples. Thread-safe: many orders of one source may be brought at once.
+class SampleFetcher {
+ public:
+  virtual ~SampleFetcher() = default;
+
+  /// Blocks for as long as storage does. Errors are faults, not bad records (sources/faults.h).
+  virtual Result<Fetched> fetch(const FetchOrder& order, const CallOptions& call) = 0;
+};
+
+struct StepLoaderOptions {
+  std::uint32_t workers = 2;  ///< At least 1.
+  /// Of all steps that are on their way or wait to be taken.
+  std::uint64_t bytes_max = std::uint64_t{2} << 30;
+  std::uint32_t token_bytes = 4;  ///< Of an id in a block.
+  /// Of an order. Smaller ones spread a step over more threads, and cost more of their turns.
+  std::uint64_t order_bytes = std::uint64_t{1} << 20;
+};
+
+/// A step, and what came for it.
+struct LoadedStep {
+  planning::PlannedStep planned;
+  std::vector<construction::BlockPtr> blocks;  ///< Of all samples, where none is bad.
+  std::vector<BadSample> bad;                  ///< By id.
+};
+
+/// submit(), next() and clear() are one thread at a time.
+class StepLoader {
+ public:
+  /// `fetcher` and `runtime` outlive it.
+  StepLoader(Runtime& runtime, SampleFetcher& fetcher, const StepLoaderOptions& options);
+  /// Stops the threads, and waits for the orders that they have.
+  ~StepLoader();
+  StepLoader(const StepLoader&) = delete;
+  StepLoader& operator=(const StepLoader&) = delete;
+
+  /// Whether submit() would take this step now.
+  bool has_room(const planning::PlannedStep& step) const;
+  /// Begins to bring a step. Precondition: has_room().
+  void submit(planning::PlannedStep step);
+
+  /// No step is on its way.
+  bool empty() const;
+  /// Steps submitted and not taken.
+  std::size_t steps() const;
+  /// What these may take in memory.
+  std::uint64_t bytes() const;
+  /// The source that the oldest step still waits for, where it waits.
+  std::optional<model::SourceId> held_up_by() const;
+
+  /// The oldest step, waiting for all of it. Its error otherwise, and the step stays.
+  /// Precondition: not empty().
+  Result<LoadedStep> next(const CallOptions& call);
+
+  /// Forgets all steps; orders that threads have come to nothing.
+  void clear();
+
+ private:
+  struct PendingStep {
+    explicit PendingStep(planning::PlannedStep step) : loaded{std::move(step), {}, {}} {}
+
+    LoadedStep loaded;
+    std::vector<FetchOrder> orders;    ///< Those not yet given out are at the end.
+    std::size_t waiting = 0;           ///< Not given out.
+    std::size_t open = 0;              ///< Not come back.
+    std::vector<model::SourceId> out;  ///< Sources of orders given out and not come back.
+    std::uint64_t bytes = 0;
+    Status failed;
+  };
+  /// Shared with the threads, which may come back after clear().
+  using PendingPtr = std::shared_ptr<PendingStep>;
+  struct State {
+    std::vector<PendingPtr> steps;  ///< Oldest first.
+    std::uint64_t bytes = 0;
+  };
+  struct Turn {
+    PendingPtr step;
+    FetchOrder order;
+  };
+
+  std::uint64_t bytes_of(const planning::PlannedStep& step) const;
+  std::vector<FetchOrder> orders_of(const planning::PlannedStep& step) const;
+  void work(const std::stop_token& stop);
+  Result<Turn> next_order(const CallOptions& call);
+  static void deliver(const Turn& turn, Result<Fetched> fetched, State& state);
+
+  SampleFetcher& fetcher_;
+  const StepLoaderOptions options_;
+  construction::Monitor<State> state_;
+  std::vector<std::unique_ptr<Task>> threads_;  // Last: they use all of the above.
+};
+
+}  // namespace batchloom::control
