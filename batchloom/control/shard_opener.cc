@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/shard_opener.h"
+
+#include <utility>
+
+#include "batchloom/base/hash.h"
+#include "batchloom/construction/token_span.h"
+#include "batchloom/control/source_files.h"
+#include "batchloom/sources/jsonl_reader.h"
+#include "batchloom/sources/megatron.h"
+
+namespace batchloom::control {
+namespace {
+
+sources::RecordFields record_fields(const FieldsConfig& fields) {
+  if (!fields.tokens.empty()) return sources::TokenFields{fields.tokens, fields.loss_mask};
+  if (!fields.prompt.empty()) return sources::AnswerFields{fields.prompt, fields.answer};
+  return sources::TextField{fields.text};
+}
+
+sources::LossOn loss_of(LossOn loss_on) {
+  switch (loss_on) {
+    case LossOn::kAll: return sources::LossOn::kAll;
+    case LossOn::kAnswer: return sources::LossOn::kAnswer;
+    case LossOn::kMask: return sources::LossOn::kMask;
+  }
+  return sources::LossOn::kAll;
+}
+
+void add_fields(Digest& digest, const sources::RecordFields& fields) {
+  digest.add_int(std::uint64_t{fields.index()});
+  if (const auto* text = std::get_if<sources::TextField>(&fields)) {
+    digest.add_text(text->text);
+  } else if (const auto* answer = std::get_if<sources::AnswerFields>(&fields)) {
+    digest.add_text(answer->prompt);
+    digest.add_text(answer->answer);
+  } else if (const auto* tokens = std::get_if<sources::TokenFields>(&fields)) {
+    digest.add_text(tokens->tokens);
+    digest.add_text(tokens->loss_mask);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const TokensConfig& tokens) {
+  sources::TokenSettings settings{.vocab = tokens.vocab, .begin = tokens.begin, .end = tokens.end};
+  return tokens.tokenizer == TokenizerKind::kIds
+             ? sources::make_ids_tokenizer(std::move(settings))
+             : sources::make_bytes_tokenizer(std::move(settings));
+}
+
+Result<ShardOpener> ShardOpener::create(const SourceConfig& source,
+                                        const sources::Tokenizer& tokenizer) {
+  ShardOpener opener(source.format, record_fields(source.fields), loss_of(source.loss_on),
+                     tokenizer);
+  if (source.format == SourceFormat::kJsonl) {
+    const Status fit = sources::check_fields(opener.fields_, opener.loss_on_, tokenizer);
+    if (!fit.is_ok()) return fit.with_context("source " + source.name);
+  }
+  return opener;
+}
+
+sources::RecordRules ShardOpener::rules() const {
+  Digest digest;
+  digest.add_text(to_string(format_));
+  if (format_ == SourceFormat::kJsonl) {
+    add_fields(digest, fields_);
+    digest.add_text(sources::to_string(loss_on_));
+  }
+  return {.tokenizer_digest = tokenizer_->digest(), .fields_digest = digest.value()};
+}
+
+std::uint8_t ShardOpener::id_width_bytes() const {
+  return static_cast<std::uint8_t>(
+      store::token_bytes(construction::token_width_for(tokenizer_->settings().vocab)));
+}
+
+std::string ShardOpener::indexed_file(const std::string& path) const {
+  return files(path).back();
+}
+
+std::vector<std::string> ShardOpener::files(const std::string& path) const {
+  if (format_ == SourceFormat::kJsonl) return {path};
+  const auto pair = sources::megatron_paths(path);
+  return pair.is_ok() ? std::vector{pair->data, pair->index} : std::vector{path};
+}
+
+Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
+    std::unique_ptr<sources::ByteReader> file,
+    std::shared_ptr<const sources::RecordOffsets> offsets, sources::FilePool& pool,
+    const CallOptions& call) const {
+  if (format_ == SourceFormat::kJsonl) {
+    return sources::open_jsonl(std::move(file), std::move(offsets),
+                               {.fields = fields_, .loss_on = loss_on_}, *tokenizer_);
+  }
+  BL_ASSIGN_OR_RETURN(const sources::MegatronPaths pair,
+                      sources::megatron_paths(std::string(file->name())));
+  BL_ASSIGN_OR_RETURN(auto data, pool.open(pair.data));
+  return sources::open_megatron({.data = std::move(data), .index = std::move(file)}, {},
+                                *tokenizer_, call);
+}
+
+}  // namespace batchloom::control

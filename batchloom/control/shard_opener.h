@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// From what a pipeline says of a source to readers of its shards.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "batchloom/base/runtime.h"
+#include "batchloom/base/status.h"
+#include "batchloom/control/pipeline_config.h"
+#include "batchloom/sources/file_pool.h"
+#include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/record_source.h"
+#include "batchloom/sources/shard_reader.h"
+#include "batchloom/sources/tokenizer.h"
+
+namespace batchloom::control {
+
+/// The pipeline's tokenizer. `invalid`: as make_ids_tokenizer() and make_bytes_tokenizer().
+Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const TokensConfig& tokens);
+
+/// Opens shards of one source in its format. Immutable; thread-safe.
+class ShardOpener {
+ public:
+  /// `invalid` where fields, loss and tokenizer do not go together. `tokenizer` outlives it.
+  static Result<ShardOpener> create(const SourceConfig& source,
+                                    const sources::Tokenizer& tokenizer);
+
+  /// Of everything that decides which records a shard gives, and which labels of them count.
+  sources::RecordRules rules() const;
+  /// The file of `path` (as SourceConfig has it) that numbers the records, and is indexed: of a
+  /// Megatron pair the .idx.
+  std::string indexed_file(const std::string& path) const;
+  /// All files of `path`.
+  std::vector<std::string> files(const std::string& path) const;
+  /// Whether its index is to keep ids, because reading them from the shard takes a tokenizer.
+  bool keeps_ids() const { return format_ == SourceFormat::kJsonl; }
+  /// Of ids of this vocabulary, in an index: 2 or 4.
+  std::uint8_t id_width_bytes() const;
+
+  /// A reader of the shard; `file` is that of indexed_file(). `offsets`: where its records lie, for
+  /// formats that do not say so themselves. Other files are opened by `pool`, which outlives the
+  /// reader. Errors: those of open_jsonl() and open_megatron().
+  Result<std::unique_ptr<sources::ShardReader>> open(
+      std::unique_ptr<sources::ByteReader> file,
+      std::shared_ptr<const sources::RecordOffsets> offsets, sources::FilePool& pool,
+      const CallOptions& call) const;
+
+ private:
+  ShardOpener(SourceFormat format, sources::RecordFields fields, sources::LossOn loss_on,
+              const sources::Tokenizer& tokenizer)
+      : format_(format), fields_(std::move(fields)), loss_on_(loss_on), tokenizer_(&tokenizer) {}
+
+  SourceFormat format_;
+  sources::RecordFields fields_;
+  sources::LossOn loss_on_;
+  const sources::Tokenizer* tokenizer_;
+};
+
+}  // namespace batchloom::control

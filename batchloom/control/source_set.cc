@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/source_set.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "batchloom/base/hash.h"
+
+namespace batchloom::control {
+namespace {
+
+sources::SourceFiles files_of(const SourceConfig& source, const ShardOpener& opener,
+                              const std::string& index_folder) {
+  sources::SourceFiles files{
+      .name = source.name, .shards = {}, .rules = opener.rules(), .index_folder = index_folder};
+  for (const std::string& path : source.paths) files.shards.push_back(opener.indexed_file(path));
+  return files;
+}
+
+construction::CutRule cut_rule_of(const StepConfig& step) {
+  const auto over_length = [&] {
+    switch (step.over_length) {
+      case OverLength::kSplit: return construction::OverLength::kSplit;
+      case OverLength::kTruncate: return construction::OverLength::kTruncate;
+      case OverLength::kDrop: return construction::OverLength::kDrop;
+    }
+    return construction::OverLength::kSplit;
+  };
+  return {.max_sample_tokens = step.max_sample_tokens, .over_length = over_length()};
+}
+
+}  // namespace
+
+Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
+                                              const sources::Tokenizer& tokenizer) {
+  std::vector<ShardOpener> openers;
+  for (const SourceConfig& source : config.sources) {
+    BL_ASSIGN_OR_RETURN(ShardOpener opener, ShardOpener::create(source, tokenizer));
+    openers.push_back(std::move(opener));
+  }
+  return openers;
+}
+
+Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& config,
+                                                     std::span<const ShardOpener> openers,
+                                                     const std::string& index_folder) {
+  std::vector<UnindexedShard> unindexed;
+  for (std::uint32_t i = 0; i < config.sources.size(); ++i) {
+    const SourceConfig& source = config.sources[i];
+    const sources::SourceFiles files = files_of(source, openers[i], index_folder);
+    for (std::size_t shard = 0; shard < files.shards.size(); ++shard) {
+      BL_ASSIGN_OR_RETURN(const auto found,
+                          sources::open_indexed_shard(files, files.shards[shard]));
+      if (found.index != nullptr) continue;
+      unindexed.push_back({model::SourceId(i), source.paths[shard], found.no_index});
+    }
+  }
+  return unindexed;
+}
+
+SourceSet::SourceSet(const PipelineConfig& config, std::span<const ShardOpener> openers)
+    : config_(config), openers_(openers), rule_(cut_rule_of(config.step)) {}
+
+Result<std::unique_ptr<SourceSet>> SourceSet::open(const PipelineConfig& config,
+                                                   std::span<const ShardOpener> openers,
+                                                   const std::string& index_folder) {
+  std::unique_ptr<SourceSet> set(new SourceSet(config, openers));
+  for (std::size_t i = 0; i < config.sources.size(); ++i) {
+    const SourceConfig& source = config.sources[i];
+    BL_ASSIGN_OR_RETURN(auto records,
+                        sources::RecordSource::open(files_of(source, openers[i], index_folder)));
+    Split split{.begin = 0, .end = 0, .all = 0};
+    for (const auto& [name, share] : source.split) {
+      if (name == config.run.split) {
+        split.begin = split.all;
+        split.end = split.all + share;
+      }
+      split.all += share;
+    }
+    const bool takes_part = split.end > split.begin;
+    set->names_.push_back({source.name, takes_part ? records->records() : 0});
+    set->sources_.push_back(std::move(records));
+    set->splits_.push_back(split);
+    set->name_hashes_.push_back(xxh3_64(as_bytes(source.name)));
+  }
+  return set;
+}
+
+bool SourceSet::is_in_split(std::size_t source, model::RecordIndex record) const {
+  const Split& split = splits_[source];
+  const std::uint64_t at = mix64(name_hashes_[source] ^ mix64(record.value)) % split.all;
+  return split.begin <= at && at < split.end;
+}
+
+Result<std::uint32_t> SourceSet::tokens(model::SourceId source, model::RecordIndex record) {
+  if (!is_in_split(source.value, record)) return 0U;
+  BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, sources_[source.value]->tokens(record));
+  return construction::used_tokens(rule_, tokens);
+}
+
+Result<model::SampleMeta> SourceSet::describe(const planning::Part& part) {
+  const sources::RecordSource& source = *sources_[part.id.source.value];
+  sources::DrawnPart drawn{
+      .id = part.id, .tokens = part.tokens, .first_position = part.first_position};
+  BL_ASSIGN_OR_RETURN(model::SampleMeta meta, source.describe(drawn));
+  if (rule_.over_length != construction::OverLength::kTruncate) return meta;
+  BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, source.tokens(part.id.index));
+  if (tokens == part.tokens) return meta;
+  // Truncated: nothing follows its last token, which so has no label.
+  if (--drawn.tokens == 0) {
+    meta.valid_labels = 0;
+    return meta;
+  }
+  BL_ASSIGN_OR_RETURN(const model::SampleMeta shorter, source.describe(drawn));
+  meta.valid_labels = shorter.valid_labels;
+  return meta;
+}
+
+Result<std::vector<std::vector<FileFingerprint>>> SourceSet::fingerprints(
+    sources::FilePool& pool, const CallOptions& call) const {
+  std::vector<std::vector<FileFingerprint>> all;
+  for (std::size_t i = 0; i < config_.sources.size(); ++i) {
+    std::vector<FileFingerprint>& files = all.emplace_back();
+    for (const std::string& path : config_.sources[i].paths) {
+      FileFingerprint fingerprint{.path = path};
+      Digest digest;
+      for (const std::string& file : openers_[i].files(path)) {
+        BL_ASSIGN_OR_RETURN(const sources::FileStamp stamp, sources::stamp_of(file));
+        const auto reader = pool.reader(file, stamp);
+        BL_ASSIGN_OR_RETURN(const std::uint64_t ends, sources::ends_checksum(*reader, call));
+        fingerprint.size_bytes += stamp.size_bytes;
+        digest.add_int(stamp.size_bytes);
+        digest.add_int(ends);
+      }
+      fingerprint.fingerprint = digest.value();
+      files.push_back(std::move(fingerprint));
+    }
+  }
+  return all;
+}
+
+}  // namespace batchloom::control

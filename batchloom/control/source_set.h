@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// All sources of a pipeline, indexed: what planning asks of their records, and what a stream
+// remembers of their files.
+//
+//  1. Each shard has a sidecar index; open() names those that have none that can be used.
+//  2. A record counts where it is good, not empty, and of the run's split: by the hash of its
+//     source's name and its number, so that splits never overlap, and stay as they are when shards
+//     are cut otherwise. What does not count has no tokens, and the mixture goes on to the next.
+//  3. A record above max_sample_tokens is split, truncated or dropped as the pipeline says
+//     (construction/record_cut.h); here are the lengths that come of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "batchloom/construction/record_cut.h"
+#include "batchloom/control/membership.h"
+#include "batchloom/control/pipeline_config.h"
+#include "batchloom/control/shard_opener.h"
+#include "batchloom/planning/metadata.h"
+#include "batchloom/sources/record_source.h"
+
+namespace batchloom::control {
+
+/// A shard that is to be indexed.
+struct UnindexedShard {
+  model::SourceId source;
+  std::string path;  ///< As SourceConfig has it.
+  Status why;        ///< What is wrong with the index that there is, if there is one.
+};
+
+/// Those of all sources, in order. Blocks. Errors: a shard that is missing or cannot be read.
+Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& config,
+                                                     std::span<const ShardOpener> openers,
+                                                     const std::string& index_folder);
+
+/// The openers of all sources. `tokenizer` outlives them. `invalid` as ShardOpener::create().
+Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
+                                              const sources::Tokenizer& tokenizer);
+
+/// Immutable; thread-safe.
+class SourceSet final : public planning::Metadata {
+ public:
+  /// `config` and `openers` outlive it. `not_found` where shards have no index that can be used;
+  /// `corruption` naming a source without any record that counts; else as RecordSource::open().
+  static Result<std::unique_ptr<SourceSet>> open(const PipelineConfig& config,
+                                                 std::span<const ShardOpener> openers,
+                                                 const std::string& index_folder);
+
+  std::span<const planning::SourceRecords> sources() const override { return names_; }
+  Result<std::uint32_t> tokens(model::SourceId source, model::RecordIndex record) override;
+  Result<model::SampleMeta> describe(const planning::Part& part) override;
+
+  const sources::RecordSource& source(model::SourceId source) const {
+    return *sources_[source.value];
+  }
+  const ShardOpener& opener(model::SourceId source) const { return openers_[source.value]; }
+  const construction::CutRule& cut_rule() const { return rule_; }
+
+  /// For Membership::create(): all files of all sources, as they are now. Reads their ends.
+  Result<std::vector<std::vector<FileFingerprint>>> fingerprints(sources::FilePool& pool,
+                                                                 const CallOptions& call) const;
+
+ private:
+  SourceSet(const PipelineConfig& config, std::span<const ShardOpener> openers);
+
+  bool is_in_split(std::size_t source, model::RecordIndex record) const;
+
+  /// A source's share of the run's split: of `all`, those from `begin` to `end`.
+  struct Split {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 1;
+    std::uint64_t all = 1;
+  };
+
+  const PipelineConfig& config_;
+  const std::span<const ShardOpener> openers_;
+  const construction::CutRule rule_;
+  std::vector<std::unique_ptr<sources::RecordSource>> sources_;
+  std::vector<planning::SourceRecords> names_;
+  std::vector<Split> splits_;
+  std::vector<std::uint64_t> name_hashes_;
+};
+
+}  // namespace batchloom::control
