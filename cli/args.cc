@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/args.h"
+#include "batchloom/base/quantity.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -31,18 +32,30 @@ void define_stream(Options& options, StreamArgs& stream) {
                      stream.location.folder = *folder;
                      return Status::ok();
                    });
+  define_fsync(options, stream.location.fsync);
+  options.flag("--json", "print JSON, with the same fields", stream.json);
+}
+
+void define_fsync(Options& options, objstore::FsyncPolicy& fsync) {
   options.text(
       "--fsync", "always|none",
       "always (default): what was written survives a power cut; none: faster",
-      [&stream](const std::string& policy) {
+      [&fsync](const std::string& policy) {
         if (policy != "always" && policy != "none") {
           return Status::invalid(fmt::format("--fsync: '{}' is neither always nor none", policy));
         }
-        stream.location.fsync =
-            policy == "always" ? objstore::FsyncPolicy::kAlways : objstore::FsyncPolicy::kNone;
+        fsync = policy == "always" ? objstore::FsyncPolicy::kAlways : objstore::FsyncPolicy::kNone;
         return Status::ok();
       });
-  options.flag("--json", "print JSON, with the same fields", stream.json);
+}
+
+Status parse_lead(const std::string& text, std::optional<std::uint64_t>& lead) {
+  lead = std::nullopt;
+  if (text == "unlimited") return Status::ok();
+  lead = parse_number(text);
+  if (lead && *lead > 0) return Status::ok();
+  return Status::invalid(
+      fmt::format("--lead: '{}' is neither a whole number from 1 nor unlimited", text));
 }
 
 namespace {
@@ -236,6 +249,8 @@ void define_sim_store(Options& options, SimStore& sim) {
 class Parser {
  public:
   explicit Parser(std::string_view version) : line_(version) {
+    add("", "run", "make a stream from the sources of a pipeline", define_run);
+    add("", "index", "tokenize and count what a pipeline reads, once", define_index);
     add("", "produce", "write synthetic batches to a stream", define_produce);
     add("", "consume", "read a stream as one of its ranks does", define_consume);
     add("", "explain", "print a pipeline as it is understood, with every default", define_explain);

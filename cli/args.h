@@ -189,6 +189,28 @@ struct PlanExplain {
   bool json = false;
 };
 
+/// `batchloom run FILE [--steps N] [--lead N|unlimited] [--split NAME] [--store URL] ...`: what is
+/// given stands in for what the file says.
+struct RunPipeline {
+  std::string pipeline;  ///< A file.
+  std::optional<std::uint64_t> steps;
+  std::optional<std::optional<std::uint64_t>> lead;  ///< Of a value that is absent: unlimited.
+  std::optional<std::string> split;
+  std::optional<std::string> store;
+  objstore::FsyncPolicy fsync = objstore::FsyncPolicy::kAlways;
+  std::string index_folder;  ///< Empty: indexes lie beside shards.
+  std::optional<store::Step> change_from;
+  std::optional<Duration> reclaim_every = std::chrono::seconds(10);
+  bool json = false;
+};
+
+/// `batchloom index FILE`
+struct IndexSources {
+  std::string pipeline;  ///< A file.
+  std::string index_folder;
+  bool json = false;
+};
+
 /// `batchloom explain FILE`
 struct Explain {
   std::string pipeline;  ///< A file.
@@ -204,10 +226,10 @@ struct Calibrate {
   bool json = false;
 };
 
-using Command =
-    std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe, StoreGc,
-                 StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd, StoreReopen, Produce,
-                 Consume, SimBatches, SimStore, Whatif, PlanExplain, Calibrate, Explain>;
+using Command = std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe,
+                             StoreGc, StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd,
+                             StoreReopen, Produce, Consume, SimBatches, SimStore, Whatif,
+                             PlanExplain, Calibrate, Explain, RunPipeline, IndexSources>;
 
 /// `args` are those of main(), the program's name first. `version` is what --version says.
 std::variant<Command, Answer> parse_args(std::span<const char* const> args,

@@ -54,15 +54,6 @@ Status check_whole_objects(std::uint64_t steps, const simulator::SyntheticConfig
                   steps, config.steps_per_object));
 }
 
-Status parse_lead(const std::string& text, std::optional<std::uint64_t>& lead) {
-  lead = std::nullopt;
-  if (text == "unlimited") return Status::ok();
-  lead = parse_number(text);
-  if (lead && *lead > 0) return Status::ok();
-  return Status::invalid(
-      fmt::format("--lead: '{}' is neither a whole number from 1 nor unlimited", text));
-}
-
 Status check_consume(const Consume& consume) {
   if (consume.group.empty() && (consume.report || consume.pin_every)) {
     return Status::invalid("--report and --pin-every need --group=NAME: whose cursor, whose pins");

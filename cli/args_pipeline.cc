@@ -1,14 +1,78 @@
 // SPDX-License-Identifier: Apache-2.0
 // The options of what takes a pipeline file.
+#include <fmt/format.h>
+
+#include "batchloom/base/quantity.h"
 #include "cli/define.h"
 
 namespace batchloom::cli {
+namespace {
 
-void define_explain(Options& options, Explain& explain) {
-  options.argument("FILE", "a pipeline, in TOML", [&explain](const std::string& file) {
-    explain.pipeline = file;
+void define_pipeline(Options& options, std::string& pipeline) {
+  options.argument("FILE", "a pipeline, in TOML", [&pipeline](const std::string& file) {
+    pipeline = file;
     return Status::ok();
   });
+}
+
+void define_text(Options& options, const std::string& name, const std::string& type,
+                 const std::string& help, std::optional<std::string>& value) {
+  options.text(name, type, help, [&value](const std::string& text) {
+    value = text;
+    return Status::ok();
+  });
+}
+
+void define_index_folder(Options& options, std::string& folder) {
+  options.text("--index-folder", "PATH", "where indexes lie (default: beside what they index)",
+               [&folder](const std::string& text) {
+                 folder = text;
+                 return Status::ok();
+               });
+}
+
+Status parse_reclaim(const std::string& text, std::optional<Duration>& pause) {
+  pause = std::nullopt;
+  if (text == "never") return Status::ok();
+  pause = parse_duration(text);
+  if (pause && *pause > Duration::zero()) return Status::ok();
+  return Status::invalid(fmt::format(
+      "--reclaim-every: '{}' is neither a time, as 200ms, 5s or 10min, nor never", text));
+}
+
+}  // namespace
+
+void define_run(Options& options, RunPipeline& run) {
+  define_pipeline(options, run.pipeline);
+  options.number("--steps", "of the whole stream (default: the file's)",
+                 [&run](std::uint64_t n) { run.steps = n; });
+  options.text("--lead", "N|unlimited", "steps ahead of the slowest consumer (default: the file's)",
+               [&run](const std::string& text) {
+                 run.lead.emplace();
+                 return parse_lead(text, *run.lead);
+               });
+  define_text(options, "--split", "NAME", "the part of every source (default: the file's)",
+              run.split);
+  define_text(options, "--store", "URL", "where the stream lies (default: the file's)", run.store);
+  define_fsync(options, run.fsync);
+  define_index_folder(options, run.index_folder);
+  options.number("--change-from",
+                 "settings that decide what steps hold have changed; from this step on they hold",
+                 [&run](std::uint64_t step) { run.change_from = store::Step(step); });
+  options.text("--reclaim-every", "TIME|never",
+               "take away what nobody needs, with such pauses (default: 10s)",
+               [&run](const std::string& text) { return parse_reclaim(text, run.reclaim_every); });
+  options.flag("--json", "print the result as JSON", run.json);
+}
+
+void define_index(Options& options, IndexSources& index) {
+  define_pipeline(options, index.pipeline);
+  define_index_folder(options, index.index_folder);
+  options.flag("--json", "print rows as JSON", index.json);
+}
+
+void define_explain(Options& options, Explain& explain) {
+  define_pipeline(options, explain.pipeline);
   options.flag("--json", "print JSON, with the same fields", explain.json);
 }
 

@@ -41,6 +41,9 @@ Status run(const PlanExplain& args, Runtime& runtime);
 Status run(const Calibrate& args, Runtime& runtime);
 
 Status run(const Explain& args, Runtime& runtime);
+/// Ends well after SIGINT and SIGTERM, too: at the end of a step.
+Status run(const RunPipeline& args, Runtime& runtime);
+Status run(const IndexSources& args, Runtime& runtime);
 
 /// Writes to stdout; main() finds out whether that worked.
 void print(std::string_view text);

@@ -13,6 +13,12 @@ namespace batchloom::cli {
 void define_name(Options& options, const std::string& option, const std::string& type,
                  const std::string& what, const std::string& help, std::string& name);
 
+/// --fsync=always|none.
+void define_fsync(Options& options, objstore::FsyncPolicy& fsync);
+
+/// "unlimited", which leaves `lead` absent, or a number of steps from 1.
+Status parse_lead(const std::string& text, std::optional<std::uint64_t>& lead);
+
 /// URL, --fsync and --json, as all commands on a stream have them.
 void define_stream(Options& options, StreamArgs& stream);
 
@@ -27,6 +33,8 @@ void define_plan_explain(Options& options, PlanExplain& explain);
 void define_calibrate(Options& options, Calibrate& calibrate);
 
 // In args_pipeline.cc.
+void define_run(Options& options, RunPipeline& run);
+void define_index(Options& options, IndexSources& index);
 void define_explain(Options& options, Explain& explain);
 
 }  // namespace batchloom::cli

@@ -9,21 +9,14 @@
 #include "batchloom/control/pipeline_toml.h"
 #include "batchloom/control/source_files.h"
 #include "batchloom/planning/toml_text.h"
-#include "batchloom/simulator/input_file.h"
 #include "cli/commands.h"
-#include "cli/expand_files.h"
+#include "cli/pipeline_inputs.h"
 
 namespace batchloom::cli {
 namespace {
 
 constexpr std::size_t kFilesShown = 10;
 constexpr std::string_view kUnknown = "unknown until indexed";
-
-control::PipelineInputs disk_inputs() {
-  return {.expand = expand_files, .read = [](const std::string& path) {
-            return simulator::read_text_file(path, control::kPipelineMaxBytes);
-          }};
-}
 
 Fields topology_fields(const control::PipelineConfig& config) {
   const model::Topology& axes = config.topology.axes;
@@ -47,7 +40,7 @@ Fields source_fields(const control::PipelineConfig& config, const control::Sourc
   return fields;
 }
 
-std::string to_json(const control::Pipeline& pipeline) {
+std::string to_json(const control::PipelineFile& pipeline) {
   std::vector<Fields> settings;
   for (const control::Setting& setting : control::settings_of(pipeline.config, pipeline.lines)) {
     settings.emplace_back()
@@ -96,7 +89,7 @@ std::string source_text(const control::PipelineConfig& config,
 }  // namespace
 
 Status run(const Explain& args, Runtime&) {
-  BL_ASSIGN_OR_RETURN(const control::Pipeline pipeline,
+  BL_ASSIGN_OR_RETURN(const control::PipelineFile pipeline,
                       control::read_pipeline(args.pipeline, disk_inputs()));
   if (args.json) {
     print(to_json(pipeline));

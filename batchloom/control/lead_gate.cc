@@ -43,6 +43,13 @@ bool LeadGate::has_room() const {
   return next_step_ + handed_out_ < slowest_ + *options_.lead;
 }
 
+std::uint64_t LeadGate::lead() const {
+  if (!options_.lead) return 0;
+  const MutexLock lock(mutex_);
+  const std::uint64_t ahead = next_step_.value + handed_out_;
+  return ahead - std::min(ahead, slowest_.value);
+}
+
 Status LeadGate::refresh(const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader_.latest(call));
   BL_ASSIGN_OR_RETURN(const auto cursors, store::list_live_cursors(stream_, call));

@@ -46,10 +46,9 @@ class LeadGate {
   /// Of the steps handed out, `steps` will not be made after all.
   void give_back(std::uint64_t steps);
 
-  /// Whether there was an open live cursor when last looked for. The waiting thread's.
-  bool someone_reads() const { return someone_reads_; }
-  /// Where that was.
-  store::Step slowest() const { return slowest_; }
+  /// How far the stream, with what was handed out, is ahead of the slowest consumer, when last
+  /// looked for; 0 without a bound.
+  std::uint64_t lead() const;
 
   /// Of the steps handed out, `steps` were committed; the stream's next step is `next_step`.
   void note_commit(std::uint64_t steps, store::Step next_step);

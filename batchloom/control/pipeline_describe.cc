@@ -177,7 +177,7 @@ std::vector<Setting> settings_of(const PipelineConfig& config, const KeyLines& l
   return SettingsList(config, lines).take();
 }
 
-std::string describe(const Pipeline& pipeline) {
+std::string describe(const PipelineFile& pipeline) {
   std::string text;
   const Setting* before = nullptr;
   const std::vector<Setting> settings = settings_of(pipeline.config, pipeline.lines);

@@ -38,6 +38,6 @@ std::vector<Setting> settings_of(const PipelineConfig& config, const KeyLines& l
 
 /// Settings as a pipeline file, of which parse_pipeline() makes the same config. What the file did
 /// not say has "# default" behind it; what has no value is a comment.
-std::string describe(const Pipeline& pipeline);
+std::string describe(const PipelineFile& pipeline);
 
 }  // namespace batchloom::control

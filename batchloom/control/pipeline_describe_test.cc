@@ -73,7 +73,7 @@ exhausted = "stop"                        # default
 
 RC_GTEST_PROP(PipelineDescribeProperty, IsReadAsTheSameConfig, (std::uint64_t seed)) {
   Random random(seed);
-  const Pipeline pipeline{"p.toml", any_pipeline(random), {}};
+  const PipelineFile pipeline{"p.toml", any_pipeline(random), {}};
   const std::string text = describe(pipeline);
   const auto read = parse_plain(text);
   RC_LOG() << text << read.status().to_string();
@@ -86,7 +86,7 @@ RC_GTEST_PROP(PipelineDescribeProperty, IsReadAsTheSameConfig, (std::uint64_t se
 }
 
 TEST(PipelineDescribe, HasEverySettingInTheOrderOfKeys) {
-  const Pipeline pipeline = parse_plain(shortest_pipeline_text()).value();
+  const PipelineFile pipeline = parse_plain(shortest_pipeline_text()).value();
   std::vector<std::string> told;
   for (const Setting& setting : settings_of(pipeline.config, pipeline.lines)) {
     told.push_back(setting.key_path());
@@ -103,7 +103,7 @@ TEST(PipelineDescribe, HasEverySettingInTheOrderOfKeys) {
 }
 
 TEST(PipelineDescribe, KnowsWhoseSettingItIs) {
-  const Pipeline pipeline = parse_plain(plain_pipeline_text()).value();
+  const PipelineFile pipeline = parse_plain(plain_pipeline_text()).value();
   const auto settings = settings_of(pipeline.config, pipeline.lines);
   const auto find = [&](std::string_view path) {
     return *std::ranges::find(settings, path, &Setting::path);

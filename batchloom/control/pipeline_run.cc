@@ -137,6 +137,7 @@ Result<RunEnd> PipelineRun::Impl::work(const CallOptions& call) {
 Result<bool> PipelineRun::Impl::plan_ahead(const CallOptions& call) {
   if (!planned_ && !all_planned() && loader_.steps() < kStepsAhead) {
     BL_ASSIGN_OR_RETURN(const bool room, gate_.try_take(1, call));
+    book_.lead(gate_.lead());
     if (room) BL_RETURN_IF_ERROR(plan());
   }
   if (!planned_ || !loader_.has_room(*planned_)) return false;

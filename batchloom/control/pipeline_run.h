@@ -74,7 +74,8 @@ struct PipelineProgress {
   std::uint64_t memory_bytes = 0;  ///< What loaders and constructors hold now.
   double imbalance_before = 1;     ///< Means over steps: planning::PlanReport.
   double imbalance_after = 1;
-  bool waits_for_consumer = false;                 ///< Planning waits for somebody to read.
+  std::uint64_t lead = 0;           ///< Steps ahead of the slowest consumer, when last looked for.
+  bool waits_for_consumer = false;  ///< Planning waits for somebody to read.
   std::optional<model::SourceId> held_up_by = {};  ///< The source that loading waits for.
 };
 

@@ -111,7 +111,7 @@ std::string text_with(std::string_view text, std::string_view stretch, std::stri
   return changed;
 }
 
-Result<Pipeline> parse_plain(std::string_view text) {
+Result<PipelineFile> parse_plain(std::string_view text) {
   return parse_pipeline(text, "p.toml", plain_files().inputs());
 }
 

@@ -36,7 +36,7 @@ std::string_view shortest_pipeline_text();
 std::string text_with(std::string_view text, std::string_view stretch, std::string_view instead);
 
 /// parse_pipeline() of a "p.toml" over `plain_files`.
-Result<Pipeline> parse_plain(std::string_view text);
+Result<PipelineFile> parse_plain(std::string_view text);
 
 /// What parse_plain() refuses the plain text with, where a stretch of it is another one; "accepted"
 /// if it does not.

@@ -34,7 +34,7 @@ class PipelineReader {
   PipelineReader(const TomlNode& root, const std::string& file, const PipelineInputs& inputs)
       : root_(root, "", "", notes_), file_(file), inputs_(inputs) {}
 
-  Result<Pipeline> read() {
+  Result<PipelineFile> read() {
     root_.whole("seed", {}, config_.seed);
     in_section("run", [&](TableReader& table) { read_run(table); });
     in_section("store", [&](TableReader& table) { read_store(table); });
@@ -46,7 +46,7 @@ class PipelineReader {
     read_sources();
     if (notes_.faults.empty()) check_pipeline(config_, notes_);
     BL_RETURN_IF_ERROR(notes_.faults.to_status(file_));
-    return Pipeline{file_, std::move(config_), std::move(notes_.lines)};
+    return PipelineFile{file_, std::move(config_), std::move(notes_.lines)};
   }
 
  private:
@@ -224,8 +224,8 @@ class PipelineReader {
 
 }  // namespace
 
-Result<Pipeline> parse_pipeline(std::string_view text, const std::string& file,
-                                const PipelineInputs& inputs) {
+Result<PipelineFile> parse_pipeline(std::string_view text, const std::string& file,
+                                    const PipelineInputs& inputs) {
   if (text.size() > kPipelineMaxBytes) {
     return Status::invalid(fmt::format("{}: {} bytes; a pipeline file has at most {}", file,
                                        text.size(), kPipelineMaxBytes));
@@ -234,7 +234,7 @@ Result<Pipeline> parse_pipeline(std::string_view text, const std::string& file,
   return PipelineReader(root, file, inputs).read();
 }
 
-Result<Pipeline> read_pipeline(const std::string& path, const PipelineInputs& inputs) {
+Result<PipelineFile> read_pipeline(const std::string& path, const PipelineInputs& inputs) {
   BL_ASSIGN_OR_RETURN(const std::string text, inputs.read(path));
   return parse_pipeline(text, path, inputs);
 }

@@ -33,7 +33,7 @@ struct PipelineInputs {
 };
 
 /// A file that was read, and what it says.
-struct Pipeline {
+struct PipelineFile {
   std::string file;  ///< Its path.
   PipelineConfig config;
   KeyLines lines;  ///< Of what it says; the rest has its default.
@@ -44,11 +44,11 @@ struct Pipeline {
 /// unknown keys, wrong types, numbers out of range, names that nobody knows, patterns that match
 /// nothing, and what the checks of pipeline_check.h find. A key whose feature is not built yet is
 /// refused with these words.
-Result<Pipeline> parse_pipeline(std::string_view text, const std::string& file,
-                                const PipelineInputs& inputs);
+Result<PipelineFile> parse_pipeline(std::string_view text, const std::string& file,
+                                    const PipelineInputs& inputs);
 
 /// The same of the file at `path`. Errors: as parse_pipeline() and `inputs.read`.
-Result<Pipeline> read_pipeline(const std::string& path, const PipelineInputs& inputs);
+Result<PipelineFile> read_pipeline(const std::string& path, const PipelineInputs& inputs);
 
 /// What `path`, written in `file`, names: relative paths count from the file's folder. URLs stay.
 std::string path_beside(std::string_view file, std::string_view path);

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::Pair;
 
 TEST(PipelineToml, ReadsWhatIsSaid) {
-  const Result<Pipeline> pipeline = parse_plain(plain_pipeline_text());
+  const Result<PipelineFile> pipeline = parse_plain(plain_pipeline_text());
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   const PipelineConfig& config = pipeline->config;
   EXPECT_EQ(config.seed, 17u);
@@ -36,7 +36,7 @@ TEST(PipelineToml, ReadsWhatIsSaid) {
 }
 
 TEST(PipelineToml, ReadsSources) {
-  const Result<Pipeline> pipeline = parse_plain(plain_pipeline_text());
+  const Result<PipelineFile> pipeline = parse_plain(plain_pipeline_text());
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   ASSERT_EQ(pipeline->config.sources.size(), 2u);
   const SourceConfig& docs = pipeline->config.sources[0];
@@ -58,7 +58,7 @@ TEST(PipelineToml, ReadsSources) {
 }
 
 TEST(PipelineToml, WhatIsNotSaidHasItsDefault) {
-  const Result<Pipeline> pipeline = parse_plain(shortest_pipeline_text());
+  const Result<PipelineFile> pipeline = parse_plain(shortest_pipeline_text());
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   PipelineConfig expected;
   expected.store.url = "s";
@@ -89,7 +89,7 @@ TEST(PipelineToml, SourcesOfIdsNeedNoTokenizer) {
   std::string text =
       text_with(shortest_pipeline_text(), "\"bytes\"", "{ kind = \"ids\" }\nvocab = 32_000");
   text = text_with(text, "data/code.jsonl", "ids/*");
-  const Result<Pipeline> pipeline = parse_plain(text);
+  const Result<PipelineFile> pipeline = parse_plain(text);
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   EXPECT_EQ(pipeline->config.tokens.tokenizer, TokenizerKind::kIds);
   EXPECT_EQ(pipeline->config.sources[0].format, SourceFormat::kMegatron);
@@ -97,7 +97,7 @@ TEST(PipelineToml, SourcesOfIdsNeedNoTokenizer) {
   EXPECT_EQ(pipeline->config.sources[0].fields, FieldsConfig());
   text = text_with(shortest_pipeline_text(), "\"bytes\"", "\"ids\"\nvocab = 32_000");
   text += "fields = { tokens = \"ids\", loss_mask = \"m\" }\n";
-  const Result<Pipeline> masked = parse_plain(text);
+  const Result<PipelineFile> masked = parse_plain(text);
   ASSERT_TRUE(masked.is_ok()) << masked.status().to_string();
   EXPECT_EQ(masked->config.sources[0].loss_on, LossOn::kMask);
 }
@@ -116,7 +116,7 @@ TEST(PipelineToml, PathsCountFromTheFilesFolder) {
   planning::CostModel mine = planning::builtin_cost_model("h200-llama7b").value();
   mine.name = "mine";
   files.texts["conf/mine.toml"] = planning::to_toml(mine);
-  const Result<Pipeline> pipeline = read_pipeline("conf/p.toml", files.inputs());
+  const Result<PipelineFile> pipeline = read_pipeline("conf/p.toml", files.inputs());
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   EXPECT_EQ(pipeline->config.balance.costs, mine);
   EXPECT_THAT(pipeline->config.sources[0].paths, ElementsAre("conf/data/code.jsonl"));

@@ -45,6 +45,11 @@ class ProgressBook {
     progress_.struck = records;
   }
 
+  void lead(std::uint64_t steps) {
+    const MutexLock lock(mutex_);
+    progress_.lead = steps;
+  }
+
   void wait_for_consumer(bool waits) {
     const MutexLock lock(mutex_);
     progress_.waits_for_consumer = waits;

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/control/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "batchloom/control/periodic_reclaimer.h"
+#include "batchloom/control/pipeline_graph.h"
+#include "batchloom/control/stream_membership.h"
+#include "batchloom/planning/planner.h"
+#include "batchloom/store/stream_events.h"
+
+namespace batchloom::control {
+namespace {
+
+/// Of what constructors hold: as much again as loaders may.
+std::uint64_t half(std::uint64_t bytes) {
+  return std::max<std::uint64_t>(bytes / 2, 1);
+}
+
+PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSources& sources,
+                               const PipelineOptions& options, store::Step next_step) {
+  PipelineRunOptions run;
+  run.graph = graph_of(config);
+  run.topology = config.topology.axes;
+  run.objects.vocab = config.tokens.vocab;
+  run.objects.origin.sources = sources.origins();
+  run.objects.origin.planner = "batchloom";
+  run.objects.origin.capacity_tokens = config.topology.capacity_tokens;
+  run.objects.origin.cost_model = config.balance.costs.name;
+  run.steps = config.run.steps;
+  run.lead = {.lead = config.store.lead_steps, .url = config.store.url, .next_step = next_step};
+  run.loaders.workers = config.limits.workers.value_or(options.workers);
+  run.loaders.bytes_max = half(config.limits.memory_bytes);
+  run.constructors = options.workers;
+  run.pool.bytes_max = half(config.limits.memory_bytes);
+  run.bad_records = config.limits.bad_records;
+  return run;
+}
+
+/// What the session's last batch was committed with, or a new pipeline's.
+Result<PipelineState> state_of(const store::ProducerSession& session,
+                               const planning::GraphSpec& graph, planning::Metadata& metadata) {
+  if (!session.state().empty()) return decode_pipeline_state(session.state());
+  PipelineState state;
+  BL_ASSIGN_OR_RETURN(state.planner, planning::first_state(graph, metadata));
+  return state;
+}
+
+}  // namespace
+
+class Pipeline::Impl {
+ public:
+  Impl(const store::Stream& stream, PreparedSources& sources, PipelineRunOptions options)
+      : stream_(stream), sources_(sources), options_(std::move(options)) {}
+
+  Status open(const StreamSettings& settings, const PipelineOptions& options,
+              const CallOptions& call);
+  Result<RunEnd> run(const std::stop_token& stop);
+  PipelineProgress progress() const { return run_->progress(); }
+  const store::ProducerSession& session() const { return *session_; }
+
+ private:
+  const store::Stream& stream_;
+  PreparedSources& sources_;
+  const PipelineRunOptions options_;
+  std::unique_ptr<store::ProducerSession> session_;
+  std::unique_ptr<PipelineRun> run_;
+  std::unique_ptr<PeriodicReclaimer> reclaimer_;
+  bool is_done_ = false;
+};
+
+Status Pipeline::Impl::open(const StreamSettings& settings, const PipelineOptions& options,
+                            const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(session_,
+                      store::ProducerSession::open(stream_, std::string(kPipelineProducer), call));
+  BL_ASSIGN_OR_RETURN(PipelineState state, state_of(*session_, options_.graph, sources_.set()));
+  BL_RETURN_IF_ERROR(settings.put(*session_, call));
+  state.membership = sources_.membership().digest();
+  if (settings.changed()) {
+    // Weights by the settings, not by what was set while it ran.
+    for (planning::SourceState& source : state.planner.mixture.sources) {
+      source.set_weight.reset();
+    }
+    state.planner.mixture.log.clear();
+  }
+  store::ManifestReader reader(stream_);
+  BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader.latest(call));
+  if (head->head.ended) {
+    BL_ASSIGN_OR_RETURN(const auto more,
+                        planning::draw_step(options_.graph, state.planner, sources_.set()));
+    is_done_ = !more || (options_.steps && state.planner.mixture.step.value >= *options_.steps);
+    if (!is_done_) BL_RETURN_IF_ERROR(store::reopen_stream(stream_, call).status());
+  }
+  BL_RETURN_IF_ERROR(store::set_topology(stream_, options_.topology, call).status());
+  const PipelineRoles roles{stream_, *session_, sources_.set(), sources_.fetcher()};
+  run_ = std::make_unique<PipelineRun>(roles, options_, std::move(state));
+  if (options.reclaim_every) {
+    reclaimer_ = std::make_unique<PeriodicReclaimer>(stream_, *options.reclaim_every);
+  }
+  return Status::ok();
+}
+
+Result<RunEnd> Pipeline::Impl::run(const std::stop_token& stop) {
+  if (is_done_) return RunEnd::kAllSteps;
+  BL_ASSIGN_OR_RETURN(const RunEnd end, run_->run(stop));
+  if (end != RunEnd::kStopped) BL_RETURN_IF_ERROR(session_->end_stream({}));
+  return end;
+}
+
+Pipeline::Pipeline(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Pipeline::~Pipeline() = default;
+
+Result<std::unique_ptr<Pipeline>> Pipeline::open(const PipelineConfig& config,
+                                                 PreparedSources& sources,
+                                                 const store::Stream& stream,
+                                                 const PipelineOptions& options,
+                                                 const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(
+      const StreamSettings settings,
+      StreamSettings::compare(stream, sources.membership(), options.change_from, call));
+  auto impl = std::make_unique<Impl>(stream, sources,
+                                     run_options(config, sources, options, settings.next_step()));
+  BL_RETURN_IF_ERROR(impl->open(settings, options, call));
+  return std::unique_ptr<Pipeline>(new Pipeline(std::move(impl)));
+}
+
+Result<RunEnd> Pipeline::run(const std::stop_token& stop) {
+  return impl_->run(stop);
+}
+
+PipelineProgress Pipeline::progress() const {
+  return impl_->progress();
+}
+
+const store::ProducerSession& Pipeline::session() const {
+  return impl_->session();
+}
+
+}  // namespace batchloom::control

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "batchloom/base/runtime.h"
+#include "batchloom/control/membership.h"
+#include "batchloom/control/pipeline_config.h"
+#include "batchloom/control/record_fetcher.h"
+#include "batchloom/control/shard_indexer.h"
+#include "batchloom/control/source_set.h"
+#include "batchloom/objstore/file_ops.h"
+#include "batchloom/sources/file_pool.h"
+
+namespace batchloom::control {
+
+/// What a shard's indexing came to.
+struct ShardIndexed {
+  std::string path;
+  std::string why;  ///< "missing", or what was wrong with the one that there was.
+  sources::SidecarTotals totals;
+};
+
+struct IndexingOptions {
+  std::uint32_t workers = 2;
+  std::string folder = {};                                 ///< Of indexes; empty: beside shards.
+  std::function<void(const ShardIndexed&)> on_shard = {};  ///< Called by one thread at a time.
+};
+
+/// The sources of a pipeline, ready to be planned and read.
+class PreparedSources {
+ public:
+  /// Indexes what is not indexed, several shards at once, and opens all. `config`, `files` and
+  /// `runtime` outlive it. Blocks for as long as indexing takes. Errors: those of index_shard(),
+  /// naming the shard, of SourceSet::open(), and of settings that do not go together.
+  static Result<std::unique_ptr<PreparedSources>> open(const PipelineConfig& config,
+                                                       objstore::FileOps& files, Runtime& runtime,
+                                                       const IndexingOptions& options,
+                                                       const CallOptions& call);
+
+  SourceSet& set() { return *set_; }
+  SampleFetcher& fetcher() { return *fetcher_; }
+  const Membership& membership() const { return membership_; }
+  /// What batch objects say of the sources: names, and a digest of what their records are.
+  std::vector<store::BatchOrigin::Source> origins() const;
+
+ private:
+  PreparedSources(const PipelineConfig& config, Runtime& runtime);
+
+  Status index_all(objstore::FileOps& files, Runtime& runtime, const IndexingOptions& options,
+                   const CallOptions& call);
+
+  const PipelineConfig& config_;
+  sources::FilePool pool_;
+  std::unique_ptr<sources::Tokenizer> tokenizer_;
+  std::vector<ShardOpener> openers_;
+  std::unique_ptr<SourceSet> set_;
+  std::unique_ptr<RecordFetcher> fetcher_;
+  Membership membership_;
+};
+
+}  // namespace batchloom::control

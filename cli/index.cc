@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// `batchloom index`: what a pipeline reads, tokenized and counted once.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "batchloom/objstore/posix_file_ops.h"
+#include "cli/commands.h"
+#include "cli/indexing.h"
+#include "cli/pipeline_inputs.h"
+#include "cli/stop_signals.h"
+
+namespace batchloom::cli {
+namespace {
+
+Fields describe_shard(const control::ShardIndexed& shard) {
+  Fields fields;
+  fields.add("shard", shard.path)
+      .add("records", shard.totals.records)
+      .add("tokens", shard.totals.tokens)
+      .add("valid_labels", shard.totals.valid_labels)
+      .add("empty_records", shard.totals.empty_records)
+      .add("bad_records", shard.totals.bad_records);
+  return fields;
+}
+
+Fields describe_source(const control::SourceConfig& source, const sources::RecordSource& records) {
+  const sources::SidecarTotals& totals = records.totals();
+  Fields fields;
+  fields.add("source", source.name)
+      .add("shards", std::uint64_t{records.shards().size()})
+      .add("records", totals.records)
+      .add("tokens", totals.tokens)
+      .add("empty_records", totals.empty_records)
+      .add("bad_records", totals.bad_records);
+  return fields;
+}
+
+}  // namespace
+
+std::uint32_t default_workers() {
+  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<std::uint32_t>(std::clamp(processors, 1L, 64L));
+}
+
+Result<SourcesOnDisk> open_sources(const control::PipelineConfig& config, Runtime& runtime,
+                                   const control::IndexingOptions& options,
+                                   const CallOptions& call) {
+  SourcesOnDisk opened;
+  opened.files = objstore::make_posix_file_ops();
+  BL_ASSIGN_OR_RETURN(opened.sources, control::PreparedSources::open(config, *opened.files, runtime,
+                                                                     options, call));
+  return opened;
+}
+
+Status run(const IndexSources& args, Runtime& runtime) {
+  BL_ASSIGN_OR_RETURN(const control::PipelineFile pipeline,
+                      control::read_pipeline(args.pipeline, disk_inputs()));
+  const StopSignals signals(runtime);
+  control::IndexingOptions options;
+  options.workers = default_workers();
+  options.folder = args.index_folder;
+  options.on_shard = [&](const control::ShardIndexed& shard) {
+    print_row(describe_shard(shard), args.json);
+  };
+  BL_ASSIGN_OR_RETURN(const SourcesOnDisk opened,
+                      open_sources(pipeline.config, runtime, options,
+                                   {.deadline = kNever, .stop = signals.token()}));
+  for (std::uint32_t i = 0; i < pipeline.config.sources.size(); ++i) {
+    print_row(describe_source(pipeline.config.sources[i],
+                              opened.sources->set().source(model::SourceId(i))),
+              args.json);
+  }
+  return Status::ok();
+}
+
+}  // namespace batchloom::cli

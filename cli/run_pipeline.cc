@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// `batchloom run`: a pipeline in this process, until its end or a signal.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "batchloom/base/log.h"
+#include "batchloom/control/pipeline.h"
+#include "cli/commands.h"
+#include "cli/indexing.h"
+#include "cli/pipeline_inputs.h"
+#include "cli/progress_line.h"
+#include "cli/stop_signals.h"
+
+namespace batchloom::cli {
+namespace {
+
+/// What the command line says stands in for what the file says.
+Result<control::PipelineConfig> config_of(const RunPipeline& args) {
+  BL_ASSIGN_OR_RETURN(const control::PipelineFile file,
+                      control::read_pipeline(args.pipeline, disk_inputs()));
+  control::PipelineConfig config = file.config;
+  if (args.steps) config.run.steps = args.steps;
+  if (args.lead) config.store.lead_steps = *args.lead;
+  if (args.store) config.store.url = *args.store;
+  if (args.split) {
+    config.run.split = *args.split;
+    const auto takes = [&](const auto& source) { return control::takes_part(source, config.run); };
+    if (std::ranges::none_of(config.sources, takes)) {
+      return Status::invalid(fmt::format("--split: no source has a part '{}'", *args.split));
+    }
+  }
+  if (config.store.retain_max_bytes) {
+    return Status::invalid("store.retain: not built yet; leave it out, and let pins decide");
+  }
+  return config;
+}
+
+std::string_view end_text(control::RunEnd end) {
+  switch (end) {
+    case control::RunEnd::kStopped: return "stopped";
+    case control::RunEnd::kAllSteps: return "all steps";
+    case control::RunEnd::kSourcesStop: return "sources stop";
+  }
+  return "";
+}
+
+Fields describe_run(const control::PipelineProgress& progress, control::RunEnd end,
+                    double seconds) {
+  const double per_second = seconds > 0 ? 1 / seconds : 0;
+  Fields fields;
+  fields.add("end", end_text(end))
+      .add("next_step", progress.next_step.value)
+      .add("steps", progress.steps)
+      .add("samples", progress.samples)
+      .add("tokens", progress.tokens)
+      .add("bytes", progress.bytes)
+      .add("struck_records", progress.struck)
+      .add_decimal("imbalance_before", progress.imbalance_before, 3)
+      .add_decimal("imbalance_after", progress.imbalance_after, 3)
+      .add_decimal("seconds", seconds, 3)
+      .add_decimal("tokens_per_s", static_cast<double>(progress.tokens) * per_second, 0);
+  return fields;
+}
+
+void log_indexed(const control::ShardIndexed& shard) {
+  log_info(fmt::format("indexed {}: {} records, {} tokens, {} bad", shard.path,
+                       shard.totals.records, shard.totals.tokens, shard.totals.bad_records));
+}
+
+}  // namespace
+
+Status run(const RunPipeline& args, Runtime& runtime) {
+  BL_ASSIGN_OR_RETURN(const control::PipelineConfig config, config_of(args));
+  StoreLocation location{.url = config.store.url, .folder = {}, .fsync = args.fsync};
+  BL_ASSIGN_OR_RETURN(location.folder, parse_store_url(config.store.url));
+  const StopSignals signals(runtime);
+  const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
+  const std::uint32_t workers = config.limits.workers.value_or(default_workers());
+  BL_ASSIGN_OR_RETURN(
+      const SourcesOnDisk opened,
+      open_sources(config, runtime,
+                   {.workers = workers, .folder = args.index_folder, .on_shard = log_indexed},
+                   until_signal));
+
+  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::create(location, runtime));
+  const CallOptions call = short_call(runtime);
+  const auto made = store::init_stream(store->deps(), "batchloom " BATCHLOOM_VERSION, call);
+  if (!made.is_ok()) return made.status().with_context(location.url);
+  BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
+  control::PipelineOptions options;
+  options.workers = workers;
+  options.change_from = args.change_from;
+  options.reclaim_every = args.reclaim_every;
+  BL_ASSIGN_OR_RETURN(const auto pipeline,
+                      control::Pipeline::open(config, *opened.sources, *stream, options, call));
+  log_info(fmt::format("{}: term {}, goes on at step {}", location.url,
+                       pipeline->session().term().value, pipeline->progress().next_step.value));
+  const Time begin = runtime.now();
+  Result<control::RunEnd> end = control::RunEnd::kStopped;
+  {
+    const ProgressLine line(runtime, config, *pipeline);
+    end = pipeline->run(signals.token());
+  }
+  BL_RETURN_IF_ERROR(end.status());
+  const double seconds = std::chrono::duration<double>(runtime.now() - begin).count();
+  print_result(describe_run(pipeline->progress(), *end, seconds), args.json);
+  return Status::ok();
+}
+
+}  // namespace batchloom::cli
