@@ -61,7 +61,7 @@ class PipelineRun::Impl {
         state_(std::move(state.planner)),
         seq_(roles.session.next_seq()),
         gate_(roles.stream, options_.lead),
-        book_(state_.mixture.step, records_.size()),
+        book_(options_.lead.next_step, records_.size()),
         loader_(roles.stream.runtime(), roles.fetcher, loader_options(options_)),
         constructors_(make_constructors(roles, options_)),
         constructor_pointers_(pointers(constructors_)),

@@ -52,7 +52,7 @@ struct PipelineRunOptions {
   construction::ObjectOptions objects;
   /// Of the whole stream. Absent: until the sources stop.
   std::optional<std::uint64_t> steps = {};
-  LeadGateOptions lead = {};
+  LeadGateOptions lead = {};  ///< Its next_step is the stream's.
   StepLoaderOptions loaders = {};
   /// More hide slow uploads behind each other.
   std::uint32_t constructors = 2;

@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`batchloom index` and `batchloom run`: what they read from files is what ranks get, whatever is
+stopped or killed in between. What must come out is reckoned here, from the files alone."""
+
+import json
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from cli_test import COMMAND, DONE, fail, run, succeed, succeed_json, succeed_rows
+
+PIPELINE = """
+seed = 17
+
+[store]
+url = "./stream"
+lead_steps = {lead}
+
+[topology]
+axes = "{axes}"
+capacity = 512
+
+[step]
+tokens = 4096
+max_sample_tokens = 256
+
+[tokens]
+tokenizer = {{ kind = "bytes" }}
+vocab = 300
+end = [299]
+
+[balance]
+strategy = "{strategy}"
+
+[[source]]
+name = "docs"
+files = ["docs-*.jsonl"]
+weight = 0.7
+exhausted = "drop"
+
+[[source]]
+name = "chats"
+files = ["chats.jsonl"]
+fields = {{ prompt = "q", answer = "a" }}
+loss_on = "answer"
+weight = 0.3
+exhausted = "drop"
+"""
+END = 299
+PART = 256
+
+
+def run_pipeline(*options: str | Path) -> dict:
+    """Its result; on stderr it says how far it is."""
+    done = run("run", "p.toml", *options, "--json")
+    assert done.returncode == DONE, done.stderr
+    return json.loads(done.stdout)
+
+
+def text_of(rng: random.Random, most: int) -> str:
+    return "".join(rng.choice("abcdefgh \u00e4\u20ac\n") for _ in range(rng.randrange(most)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rng = random.Random(5)
+    for shard in range(3):
+        with (tmp_path / f"docs-{shard}.jsonl").open("w", encoding="utf-8") as file:
+            for _ in range(60):
+                file.write(json.dumps({"text": text_of(rng, 700), "other": [1, {}]}) + "\n")
+            file.write("\n")
+    with (tmp_path / "chats.jsonl").open("w", encoding="utf-8", newline="\r\n") as file:
+        for _ in range(40):
+            file.write(json.dumps({"q": text_of(rng, 90), "a": text_of(rng, 90)}) + "\n")
+    monkeypatch.chdir(tmp_path)
+    write_pipeline(tmp_path)
+    return tmp_path
+
+
+def write_pipeline(
+    folder: Path, axes: str = "dp=4", strategy: str = "two_level", lead: str = '"unlimited"'
+) -> None:
+    text = PIPELINE.format(axes=axes, strategy=strategy, lead=lead)
+    (folder / "p.toml").write_text(text, encoding="utf-8")
+
+
+def ids_of(text: str) -> list[int]:
+    return [*text.encode("utf-8"), END]
+
+
+def expected_records(folder: Path) -> dict[tuple[str, int], list[int]]:
+    """By source and number: the ids of each record."""
+    records = {}
+    number = 0
+    for path in sorted(folder.glob("docs-*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if line.strip():
+                records["docs", number] = ids_of(json.loads(line)["text"])
+                number += 1
+    lines = (folder / "chats.jsonl").read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(line for line in lines if line.strip()):
+        record = json.loads(line)
+        records["chats", number] = ids_of(record["q"] + record["a"])
+    return records
+
+
+def pieces_of(folder: Path, steps: int) -> Counter[tuple[str, int, int, int]]:
+    """(source, record, first token in the record, tokens) of all pieces of all ranks."""
+    pieces: Counter[tuple[str, int, int, int]] = Counter()
+    for step in range(steps):
+        shown = succeed_json("store", "show", folder / "stream", f"--step={step}")
+        for piece in shown["pieces"]:
+            _, _, record, part = map(int, piece["sample"].split(":"))
+            first = part * PART + piece["lo"]
+            pieces[piece["source"], record, first, piece["hi"] - piece["lo"]] += 1
+    return pieces
+
+
+def test_index_counts_what_files_hold(folder: Path) -> None:
+    rows = succeed_rows("index", "p.toml")
+    records = expected_records(folder)
+    for source in ("docs", "chats"):
+        (row,) = [row for row in rows if row.get("source") == source]
+        of_source = [ids for (name, _), ids in records.items() if name == source]
+        assert row["records"] == len(of_source)
+        assert row["tokens"] == sum(map(len, of_source))
+        assert row["bad_records"] == 0
+    assert [row.keys() & {"shard"} for row in succeed_rows("index", "p.toml")] == [set(), set()]
+    (folder / "docs-1.jsonl").write_text('{"text": "new"}\n', encoding="utf-8")
+    assert [row["shard"] for row in succeed_rows("index", "p.toml") if "shard" in row] == [
+        "docs-1.jsonl"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("axes", "strategy"), [("dp=4", "two_level"), ("dp=3", "kk"), ("dp=2 cp=2", "hdp")]
+)
+def test_every_token_reaches_one_rank_once(folder: Path, axes: str, strategy: str) -> None:
+    write_pipeline(folder, axes, strategy)
+    result = run_pipeline()
+    assert result["end"] == "sources stop"
+    succeed("store", "verify", "./stream", "--depth=payload")
+    covered: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    for (source, record, first, tokens), times in pieces_of(folder, result["steps"]).items():
+        assert times == 1
+        covered.setdefault((source, record), []).append((first, first + tokens))
+    records = expected_records(folder)
+    assert covered.keys() == records.keys()
+    for name, intervals in covered.items():
+        ends = [0]
+        for begin, end in sorted(intervals):
+            assert begin == ends[-1], name
+            ends.append(end)
+        assert ends[-1] == len(records[name]), name
+    assert result["tokens"] == sum(map(len, records.values()))
+
+
+def hashes_of(stream: Path, rank: int) -> list[dict]:
+    return succeed_rows("consume", stream, f"--rank={rank}", "--hashes=-")[:-1]
+
+
+def all_hashes(stream: Path, ranks: int = 4) -> list[list[dict]]:
+    return [hashes_of(stream, rank) for rank in range(ranks)]
+
+
+def test_a_second_run_goes_on_exactly(folder: Path) -> None:
+    steps = run_pipeline("--store=./whole")["steps"]
+    for end in range(3, steps, 7):
+        assert run_pipeline(f"--steps={end}")["next_step"] == end
+        run_pipeline(f"--steps={end}")
+    assert run_pipeline()["next_step"] == steps
+    assert all_hashes(folder / "stream") == all_hashes(folder / "whole")
+    assert run_pipeline()["steps"] == 0, "it has ended"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_however_it_ends_nothing_is_lost(folder: Path, how: signal.Signals) -> None:
+    steps = run_pipeline("--store=./whole")["steps"]
+    ends = 0
+    for moment in range(12):
+        command = [COMMAND, "run", "p.toml", "--json"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.004 * moment)
+        process.send_signal(how)
+        process.communicate(timeout=60)
+        ends += process.returncode == 0
+    assert run_pipeline()["next_step"] == steps
+    assert all_hashes(folder / "stream") == all_hashes(folder / "whole")
+    succeed("store", "verify", "./stream", "--depth=payload")
+
+
+def test_without_a_consumer_it_stops_at_its_lead(folder: Path) -> None:
+    write_pipeline(folder, lead="3")
+    process = subprocess.Popen(
+        [COMMAND, "run", "p.toml", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "waiting for a consumer of ./stream" in line:
+            break
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert json.loads(out)["end"] == "stopped"
+    assert json.loads(out)["next_step"] == 3
+
+
+def test_a_bad_record_is_left_out_and_counted(folder: Path) -> None:
+    with (folder / "docs-2.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": 7}\n{"text": null}\nnonsense\n{"other": "x"}\n{"text": "last"}\n')
+    (row,) = [row for row in succeed_rows("index", "p.toml") if row.get("source") == "docs"]
+    assert row["bad_records"] == 4
+    result = run_pipeline()
+    records = expected_records_of_good_lines(folder)
+    assert result["tokens"] == sum(records)
+
+
+def expected_records_of_good_lines(folder: Path) -> list[int]:
+    lengths = []
+    for path in [*folder.glob("docs-*.jsonl"), folder / "chats.jsonl"]:
+        for line in path.read_text(encoding="utf-8").split("\n"):
+            try:
+                record = json.loads(line)
+            except json.JSONDecodeError:
+                continue
+            texts = [record.get("text")] if "docs" in path.name else [record["q"], record["a"]]
+            if all(isinstance(text, str) for text in texts):
+                lengths.append(len(ids_of("".join(texts))))
+    return lengths
+
+
+def test_splits_share_nothing_and_leave_nothing_out(folder: Path) -> None:
+    text = (folder / "p.toml").read_text(encoding="utf-8")
+    split = "split = { train = 3, valid = 1 }\n"
+    text = text.replace("weight = 0.7\n", "weight = 0.7\n" + split)
+    (folder / "p.toml").write_text(text.replace("weight = 0.3\n", "weight = 0.3\n" + split))
+    drawn = []
+    for name in ("train", "valid"):
+        store = folder / "stream"
+        result = run_pipeline(f"--split={name}", "--store=./stream")
+        drawn.append({piece[:2] for piece in pieces_of(folder, result["steps"])})
+        store.rename(folder / name)
+    assert not drawn[0] & drawn[1]
+    assert drawn[0] | drawn[1] == set(expected_records(folder))
+    assert len(drawn[0]) > 2 * len(drawn[1]) > 0
+    assert "no source has a part 'test'" in fail("run", "p.toml", "--split=test")
+
+
+def test_a_shard_that_changes_is_named(folder: Path) -> None:
+    succeed("index", "p.toml")
+    (folder / "docs-0.jsonl").chmod(0o644)
+    with (folder / "docs-0.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": "one more"}\n')
+    done = run_pipeline("--steps=2")
+    assert done["next_step"] == 2, "it is indexed anew before a stream begins"
