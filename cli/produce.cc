@@ -16,11 +16,10 @@
 
 #include "batchloom/base/channel.h"
 #include "batchloom/base/log.h"
-#include "batchloom/store/codec.h"
-#include "batchloom/store/ordered_appender.h"
-#include "batchloom/store/read_object.h"
-#include "cli/commands.h"
 #include "batchloom/control/lead_gate.h"
+#include "batchloom/store/committed_state.h"
+#include "batchloom/store/ordered_appender.h"
+#include "cli/commands.h"
 #include "cli/stop_signals.h"
 #include "cli/synthetic_producer.h"
 
@@ -188,18 +187,6 @@ Result<store::Step> next_step_of(const store::Stream& stream, const CallOptions&
   return head->head.next_step;
 }
 
-/// What the producer has committed with its last batch, as `row` of the newest head says. nullopt
-/// where that was reclaimed meanwhile.
-Result<std::optional<Bytes>> state_of(const store::ProducerRow& row, const store::Stream& stream,
-                                      const CallOptions& call) {
-  if (!row.state.ref) return std::optional<Bytes>(row.state.inline_bytes);
-  const std::string key = store::data_key(row.state_object());
-  return store::read_object(stream.objects(), {key, row.state.ref->size_bytes}, call,
-                            [&](const objstore::ObjectData& data) {
-                              return store::decode_state(stream.uuid(), row, data.bytes);
-                            });
-}
-
 /// Whether `args` go on with what the producer has committed, as far as can be told without fencing
 /// a session that may be at work.
 Status check_unfenced(const Produce& args, const store::Stream& stream, const CallOptions& call) {
@@ -207,7 +194,7 @@ Status check_unfenced(const Produce& args, const store::Stream& stream, const Ca
   BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader.latest(call));
   const store::ProducerRow* row = head->head.find_producer(args.producer);
   if (row == nullptr) return Status::ok();
-  BL_ASSIGN_OR_RETURN(const std::optional<Bytes> state, state_of(*row, stream, call));
+  BL_ASSIGN_OR_RETURN(const std::optional<Bytes> state, store::committed_state(stream, *row, call));
   return state ? check_synthetic_state(*state, args.config, row->next_seq) : Status::ok();
 }
 

@@ -252,10 +252,66 @@ def test_splits_share_nothing_and_leave_nothing_out(folder: Path) -> None:
     assert "no source has a part 'test'" in fail("run", "p.toml", "--split=test")
 
 
-def test_a_shard_that_changes_is_named(folder: Path) -> None:
-    succeed("index", "p.toml")
-    (folder / "docs-0.jsonl").chmod(0o644)
+def edit(folder: Path, before: str, after: str) -> None:
+    text = (folder / "p.toml").read_text(encoding="utf-8")
+    assert text.count(before) == 1
+    (folder / "p.toml").write_text(text.replace(before, after), encoding="utf-8")
+
+
+def refusal(*options: str | Path) -> str:
+    done = run("run", "p.toml", *options)
+    assert (done.returncode, done.stdout) == (1, "")
+    return done.stderr.splitlines()[-1]
+
+
+def test_other_settings_are_refused_unless_they_are_to_change(folder: Path) -> None:
+    run_pipeline("--steps=2")
+    assert "no setting that decides" in refusal("--change-from=2")
+    edit(folder, "weight = 0.7", "weight = 2.7")
+    other = "the stream was made by other settings"
+    assert other in refusal() and "--change-from=2" in refusal()
+    assert "from the stream's next step on, which is 2, and not from step 4" in refusal(
+        "--change-from=4"
+    )
+    before = all_hashes(folder / "stream")
+    assert run_pipeline("--steps=5", "--change-from=2")["next_step"] == 5
+    after = all_hashes(folder / "stream")
+    assert [hashes[:2] for hashes in after] == before, "what was committed stays"
+    edit(folder, "weight = 2.7", "weight = 0.7")
+    assert other in refusal()
+    shares = []
+    for steps in (range(2), range(2, 5)):
+        of_step = [succeed_json("store", "show", folder / "stream", f"--step={n}") for n in steps]
+        pieces = [piece for shown in of_step for piece in shown["pieces"]]
+        docs = sum(p["hi"] - p["lo"] for p in pieces if p["source"] == "docs")
+        shares.append(docs / sum(p["hi"] - p["lo"] for p in pieces))
+    assert shares[0] == pytest.approx(0.7, abs=0.05)
+    assert shares[1] == pytest.approx(0.9, abs=0.05)
+
+
+def test_a_source_that_changed_is_another_stream(folder: Path) -> None:
+    run_pipeline("--steps=3")
     with (folder / "docs-0.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"text": "one more"}\n')
-    done = run_pipeline("--steps=2")
-    assert done["next_step"] == 2, "it is indexed anew before a stream begins"
+    assert "the stream was made by other settings" in refusal()
+
+
+def test_layout_may_change_freely(folder: Path) -> None:
+    write_pipeline(folder, "dp=4", "two_level")
+    run_pipeline("--steps=3")
+    write_pipeline(folder, "dp=3", "kk")
+    run_pipeline()
+    write_pipeline(folder, "dp=2", "lpt")
+    steps = run_pipeline("--store=./other")["next_step"]
+    assert pieces_by_step(folder / "stream", steps) == pieces_by_step(folder / "other", steps)
+
+
+def pieces_by_step(stream: Path, steps: int) -> list[set[str]]:
+    shown = [succeed_json("store", "show", stream, f"--step={n}") for n in range(steps)]
+    return [{piece["sample"] for piece in step["pieces"]} for step in shown]
+
+
+def test_something_else_than_a_pipeline_is_not_gone_on_with(folder: Path) -> None:
+    made = run("produce", "./stream", "--synthetic", "--producer=main", "--steps=2", "--ranks=4")
+    assert made.returncode == DONE
+    assert "did something else than a pipeline write this stream?" in refusal()

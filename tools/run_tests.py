@@ -17,6 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 JOBS = os.cpu_count() or 1
 
+BENCHMARKS = ("commit", "planner", "sidecars", "store")
+
 Command = tuple[str, ...]
 
 
@@ -76,7 +78,7 @@ STAGES = (
     ),
     Stage(
         "bench",
-        tuple(("bench/run", name, "--quick") for name in ("commit", "planner", "sidecars", "store")),
+        tuple(("bench/run", name, "--quick") for name in BENCHMARKS),
         full=True,
     ),
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),

@@ -8,7 +8,6 @@
 
 #include "batchloom/control/periodic_reclaimer.h"
 #include "batchloom/control/pipeline_graph.h"
-#include "batchloom/control/stream_membership.h"
 #include "batchloom/planning/planner.h"
 #include "batchloom/store/stream_events.h"
 
@@ -77,9 +76,12 @@ Status Pipeline::Impl::open(const StreamSettings& settings, const PipelineOption
   BL_ASSIGN_OR_RETURN(session_,
                       store::ProducerSession::open(stream_, std::string(kPipelineProducer), call));
   BL_ASSIGN_OR_RETURN(PipelineState state, state_of(*session_, options_.graph, sources_.set()));
-  BL_RETURN_IF_ERROR(settings.put(*session_, call));
-  state.membership = sources_.membership().digest();
-  if (settings.changed()) {
+  const Hash128 membership = sources_.membership().digest();
+  if (!session_->state().empty() && !settings.changed && state.membership != membership) {
+    return Status::conflict("other settings were committed to the stream meanwhile; run again");
+  }
+  state.membership = membership;
+  if (settings.changed) {
     // Weights by the settings, not by what was set while it ran.
     for (planning::SourceState& source : state.planner.mixture.sources) {
       source.set_weight.reset();
@@ -118,11 +120,10 @@ Result<std::unique_ptr<Pipeline>> Pipeline::open(const PipelineConfig& config,
                                                  const store::Stream& stream,
                                                  const PipelineOptions& options,
                                                  const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(
-      const StreamSettings settings,
-      StreamSettings::compare(stream, sources.membership(), options.change_from, call));
+  BL_ASSIGN_OR_RETURN(const StreamSettings settings,
+                      compare_settings(stream, sources.membership(), options.change_from, call));
   auto impl = std::make_unique<Impl>(stream, sources,
-                                     run_options(config, sources, options, settings.next_step()));
+                                     run_options(config, sources, options, settings.next_step));
   BL_RETURN_IF_ERROR(impl->open(settings, options, call));
   return std::unique_ptr<Pipeline>(new Pipeline(std::move(impl)));
 }

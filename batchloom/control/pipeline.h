@@ -19,12 +19,10 @@
 #include "batchloom/control/pipeline_config.h"
 #include "batchloom/control/pipeline_run.h"
 #include "batchloom/control/prepared_sources.h"
+#include "batchloom/control/stream_settings.h"
 #include "batchloom/store/stream.h"
 
 namespace batchloom::control {
-
-/// Under which a pipeline commits.
-inline constexpr std::string_view kPipelineProducer = "main";
 
 struct PipelineOptions {
   /// Of loaders, of constructors, and of indexing.

@@ -5,8 +5,8 @@
 //   state ---------> steps ---------> blocks ------------------> -----------> stream
 //          one thread       loaders           constructors        one thread
 //
-//  1. One thread, the caller's, plans ahead as far as the lead (lead_gate.h) and the loaders' memory
-//     allow, and hands loaded steps to the constructors in their order.
+//  1. One thread, the caller's, plans ahead as far as the lead (lead_gate.h) and the loaders'
+//     memory allow, and hands loaded steps to the constructors in their order.
 //  2. The state after a step is committed with it, and nothing else is durable. What was planned,
 //     loaded or built, and not committed, is made again by a successor, to the same bytes.
 //  3. Where a record of a step is bad though planning counted on it, it is struck out, everything

@@ -3,11 +3,11 @@
 //
 //  1. A step is cut into orders: samples of one source, up to a number of bytes, so that a large
 //     step of one source is brought by many threads too. Threads take orders by ascending step.
-//  2. What is on its way or waits to be taken counts against one bound in bytes, from submit() until
-//     next(). A step that is larger than the bound comes in alone.
-//  3. Steps leave in the order in which they came, whole: with all their blocks, or with all samples
-//     whose records turned out to be bad. So what a caller learns of a step does not depend on
-//     threads or timing.
+//  2. What is on its way or waits to be taken counts against one bound in bytes, from submit()
+//     until next(). A step that is larger than the bound comes in alone.
+//  3. Steps leave in the order in which they came, whole: with all their blocks, or with all
+//     samples whose records turned out to be bad. So what a caller learns of a step does not depend
+//     on threads or timing.
 //  4. An error of an order is the error of its step; what comes behind it is still brought.
 #pragma once
 

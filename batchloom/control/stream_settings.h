@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// The settings that a stream was made by, beside those of the pipeline that would go on with it.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "batchloom/control/membership.h"
+#include "batchloom/store/stream.h"
+
+namespace batchloom::control {
+
+/// Under which a pipeline commits.
+inline constexpr std::string_view kPipelineProducer = "main";
+
+/// How a pipeline stands to a stream. A value.
+struct StreamSettings {
+  store::Step next_step;  ///< Of the stream.
+  bool changed = false;   ///< The settings that decide membership are not those of the last batch.
+};
+
+/// Looks, and fences nobody. `invalid`: the stream was made by other settings and `change_from` is
+/// not its next step, or it is and nothing has changed; a producer's state that is no pipeline's.
+/// Else errors of the store.
+Result<StreamSettings> compare_settings(const store::Stream& stream, const Membership& membership,
+                                        std::optional<store::Step> change_from,
+                                        const CallOptions& call);
+
+}  // namespace batchloom::control
