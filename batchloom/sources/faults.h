@@ -10,7 +10,7 @@
 //   the data
 //   the storage: a slow or broken disk            `unavailable`       retry, then stop
 //   the storage: no such file                     `not_found`         stop
-//   the storage: too many open files              `exhausted`         stop
+//   too many open files, no memory                `exhausted`         stop
 //   the caller's stop token                       `cancelled`
 //   a setting, a permission, a record's number    `invalid`           fix it
 //

@@ -177,8 +177,20 @@ class JsonlParser::Simdjson {
     }
   }
 
-  Fault parse(std::string_view line, JsonlTexts& texts, Record& out) {
-    if (const auto error = reserve(line.size())) return fault_of(error);
+  Result<Fault> parse(std::string_view line, JsonlTexts& texts, Record& out) {
+    // How much memory a host has must not decide which records are bad.
+    if (reserve(line.size()) != simdjson::SUCCESS) {
+      return Status::exhausted(fmt::format("no memory to parse a line of {} bytes", line.size()));
+    }
+    return parse_object(line, texts, out);
+  }
+
+  void shrink() {
+    if (parser_ != nullptr && parser_->capacity() > kKeptBytes / 8) parser_ = nullptr;
+  }
+
+ private:
+  Fault parse_object(std::string_view line, JsonlTexts& texts, Record& out) {
     ondemand::document document;
     const simdjson::padded_string_view padded(line, line.size() + kPaddingBytes);
     if (const auto error = parser_->iterate(padded).get(document)) return fault_of(error);
@@ -195,11 +207,6 @@ class JsonlParser::Simdjson {
     return JsonlFault{BadRecordReason::kSyntax, "something follows the object"};
   }
 
-  void shrink() {
-    if (parser_ != nullptr && parser_->capacity() > kKeptBytes / 8) parser_ = nullptr;
-  }
-
- private:
   /// simdjson itself would allocate anew for every line that is a little longer.
   simdjson::error_code reserve(std::size_t size) {
     if (parser_ == nullptr) parser_ = std::make_unique<ondemand::parser>();
@@ -337,8 +344,8 @@ JsonlParser::JsonlParser(const RecordFields& fields, LossOn loss_on, std::uint32
 
 JsonlParser::~JsonlParser() = default;
 
-std::optional<JsonlFault> JsonlParser::parse(std::string_view padded_line, JsonlTexts& texts,
-                                             Record& out) {
+Result<std::optional<JsonlFault>> JsonlParser::parse(std::string_view padded_line,
+                                                     JsonlTexts& texts, Record& out) {
   return simdjson_->parse(padded_line, texts, out);
 }
 

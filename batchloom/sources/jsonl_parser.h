@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "batchloom/base/bytes.h"
+#include "batchloom/base/status.h"
 #include "batchloom/sources/faults.h"
 #include "batchloom/sources/record_fields.h"
 #include "batchloom/sources/shard_reader.h"
@@ -43,8 +43,10 @@ class JsonlParser {
 
   /// Appends the ids and the mask of TokenFields to `out`; the texts of other fields lie in the
   /// parser until the next call. Nullopt, or why the line is none that can be used. Needs about
-  /// seven times the memory of the line, and gives back what is above kKeptBytes in shrink().
-  std::optional<JsonlFault> parse(std::string_view padded_line, JsonlTexts& texts, Record& out);
+  /// seven times the memory of the line, and gives back what is above kKeptBytes in shrink();
+  /// `exhausted` where that cannot be had.
+  Result<std::optional<JsonlFault>> parse(std::string_view padded_line, JsonlTexts& texts,
+                                          Record& out);
   void shrink();
 
  private:

@@ -99,11 +99,10 @@ class JsonlReader final : public ShardReader {
     if (settings_.loss_on == LossOn::kMask) out.loss_mask.resize(out.ids.size(), 0);
     JsonlTexts texts;
     const std::size_t first = out.ids.size();
-    if (const auto fault = parser_.parse(bytes.line, texts, out)) {
-      return std::optional(bad_record(name, fault->reason, fault->what));
-    }
-    BL_ASSIGN_OR_RETURN(const auto fault, add_texts(texts, out));
-    if (fault) return std::optional(bad_record(name, BadRecordReason::kTokenId, *fault));
+    BL_ASSIGN_OR_RETURN(const auto fault, parser_.parse(bytes.line, texts, out));
+    if (fault) return std::optional(bad_record(name, fault->reason, fault->what));
+    BL_ASSIGN_OR_RETURN(const auto wrong_id, add_texts(texts, out));
+    if (wrong_id) return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
     if (settings_.loss_on == LossOn::kMask && out.loss_mask.size() != out.ids.size()) {
       const auto& fields = std::get<TokenFields>(settings_.fields);
       return std::optional(
