@@ -77,7 +77,6 @@ class SidecarIndex::Mapping {
   Mapping& operator=(const Mapping&) = delete;
 
   const SidecarView& view() const { return *view_; }
-  std::uint64_t size_bytes() const { return bytes_.size(); }
 
  private:
   Mapping(const void* data, std::uint64_t size_bytes)
@@ -128,7 +127,6 @@ Result<std::unique_ptr<SidecarIndex>> SidecarIndex::open(std::string path) {
                           .block_records = index->header_.block_records};
   BL_ASSIGN_OR_RETURN(const SidecarFooter decoded, decode_footer(name, place, footer));
   index->totals_ = decoded.totals;
-  index->size_bytes_ = file.size_bytes;
   return index;
 }
 
@@ -148,8 +146,7 @@ Status SidecarIndex::check_ends(ByteReader& shard, const CallOptions& call) cons
 Result<const SidecarView*> SidecarIndex::view() const {
   if (const Mapping* mapping = mapping_.load(std::memory_order_acquire)) return &mapping->view();
   BL_ASSIGN_OR_RETURN(std::unique_ptr<Mapping> mapping, Mapping::create(path_));
-  if (mapping->size_bytes() != size_bytes_ || mapping->view().header() != header_ ||
-      mapping->view().totals() != totals_) {
+  if (mapping->view().header() != header_ || mapping->view().totals() != totals_) {
     return Status::conflict(fmt::format(
         "{}: the index was replaced by another one during this run: start anew", path_));
   }

@@ -67,7 +67,6 @@ class SidecarIndex final : public RecordOffsets {
   const std::string path_;
   SidecarHeader header_;
   SidecarTotals totals_;
-  std::uint64_t size_bytes_ = 0;
   mutable std::atomic<const Mapping*> mapping_ = nullptr;  ///< Owned.
 };
 
