@@ -2,12 +2,12 @@
 #include "cli/pipeline_inputs.h"
 
 #include "batchloom/simulator/input_file.h"
-#include "cli/expand_files.h"
+#include "batchloom/sources/glob.h"
 
 namespace batchloom::cli {
 
 control::PipelineInputs disk_inputs() {
-  return {.expand = expand_files, .read = [](const std::string& path) {
+  return {.expand = sources::files_matching, .read = [](const std::string& path) {
             return simulator::read_text_file(path, control::kPipelineMaxBytes);
           }};
 }

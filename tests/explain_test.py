@@ -90,7 +90,8 @@ def test_faults_are_told_with_file_and_line(folder: Path) -> None:
         f"batchloom: invalid: {path}: 3 faults\n"
         "  line 9: step.tokens is missing: tokens of a step, at most\n"
         "  line 10: \"token\" is no key of step; did you mean 'tokens'?\n"
-        '  line 18: source.files: "data/x-*.jsonl" matches no file\n'
+        f"  line 18: source.files: {folder}/data/x-*.jsonl: no plain file has such a name; the "
+        f"nearest folder that exists is {folder}/data\n"
     )
 
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <variant>
 
 #include "batchloom/control/pipeline_testing.h"
 
@@ -65,19 +66,25 @@ void add_any_step(Random& random, PipelineConfig& config) {
   config.step.over_length = static_cast<OverLength>(random.below(3));
 }
 
-FieldsConfig any_fields(Random& random) {
-  FieldsConfig fields;
+sources::RecordFields any_fields(Random& random) {
   switch (random.below(3)) {
-    case 0: fields.text = any_text(random); break;
-    case 1:
-      fields.prompt = any_text(random);
-      fields.answer = any_text(random);
-      break;
-    default:
-      fields.tokens = any_text(random);
-      if (toss(random)) fields.loss_mask = any_text(random);
+    case 0: return sources::TextField{any_text(random)};
+    case 1: return sources::AnswerFields{"1 " + any_text(random), "2 " + any_text(random)};
+    default: break;
   }
-  return fields;
+  const std::string mask = toss(random) ? "m " + any_text(random) : "";
+  return sources::TokenFields{any_text(random), mask};
+}
+
+/// What may be counted besides all.
+sources::LossOn special_loss(const SourceConfig& source) {
+  if (!source.fields) return sources::LossOn::kAll;
+  if (std::holds_alternative<sources::AnswerFields>(*source.fields)) {
+    return sources::LossOn::kAnswer;
+  }
+  const auto* tokens = std::get_if<sources::TokenFields>(&*source.fields);
+  return tokens == nullptr || tokens->loss_mask.empty() ? sources::LossOn::kAll
+                                                        : sources::LossOn::kMask;
 }
 
 SourceConfig any_source(Random& random, std::size_t place) {
@@ -92,11 +99,7 @@ SourceConfig any_source(Random& random, std::size_t place) {
     source.paths = {"data/code.jsonl", "data/docs-0.jsonl", "data/docs-1.jsonl"};
     source.fields = any_fields(random);
   }
-  const bool may_answer = !source.fields.answer.empty();
-  const bool may_mask = !source.fields.loss_mask.empty();
-  if (toss(random)) {
-    source.loss_on = may_answer ? LossOn::kAnswer : may_mask ? LossOn::kMask : LossOn::kAll;
-  }
+  if (toss(random)) source.loss_on = special_loss(source);
   if (toss(random)) source.split = {{"train", 1 + random.below(999)}, {"valid", random.below(2)}};
   source.weight = any_schedule(random);
   source.order = static_cast<planning::Order>(random.below(2));
@@ -107,7 +110,7 @@ SourceConfig any_source(Random& random, std::size_t place) {
 
 void add_any_tokens(Random& random, PipelineConfig& config) {
   const bool text = std::ranges::any_of(config.sources, [](const SourceConfig& source) {
-    return source.format == SourceFormat::kJsonl && source.fields.tokens.empty();
+    return source.fields && !std::holds_alternative<sources::TokenFields>(*source.fields);
   });
   config.tokens.tokenizer = text ? TokenizerKind::kBytes : TokenizerKind::kIds;
   config.tokens.vocab = small(random, 300, 100'000);

@@ -8,10 +8,12 @@
 #include <map>
 #include <set>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "batchloom/base/spelling.h"
 #include "batchloom/control/pipeline_graph.h"
+#include "batchloom/control/pipeline_tokenizer.h"
 #include "batchloom/planning/graph_check.h"
 #include "batchloom/planning/mixture_state.h"
 #include "batchloom/planning/weights_log.h"
@@ -61,7 +63,8 @@ class PipelineChecker {
   }
 
   static bool holds_ids(const SourceConfig& source) {
-    return source.format == SourceFormat::kMegatron || !source.fields.tokens.empty();
+    return source.format == SourceFormat::kMegatron ||
+           std::holds_alternative<sources::TokenFields>(*source.fields);
   }
 
   void check_tokens() {
@@ -89,6 +92,19 @@ class PipelineChecker {
     }
     check_frame("tokens.begin", tokens.begin);
     check_frame("tokens.end", tokens.end);
+    if (notes_.faults.empty()) check_fields();
+  }
+
+  /// What readers would refuse.
+  void check_fields() {
+    const auto tokenizer = make_tokenizer(config_.tokens);
+    if (!tokenizer.is_ok()) return fault("tokens.tokenizer", tokenizer.status().message());
+    for (std::size_t i = 0; i < config_.sources.size(); ++i) {
+      const SourceConfig& source = config_.sources[i];
+      if (!source.fields) continue;
+      const Status fit = sources::check_fields(*source.fields, source.loss_on, **tokenizer);
+      if (!fit.is_ok()) source_fault(i, "fields", fit.message());
+    }
   }
 
   void check_frame(std::string_view path, const std::vector<std::uint32_t>& ids) {

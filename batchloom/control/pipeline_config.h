@@ -13,6 +13,8 @@
 #include "batchloom/model/topology.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/graph_spec.h"
+#include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/tokenizer.h"
 
 namespace batchloom::control {
 
@@ -87,8 +89,8 @@ struct TokensConfig {
   /// Ids are below this. The default is that of `bytes`; ids need to be told.
   std::uint32_t vocab = kByteIds;
   // Ids before and after each record, never around parts.
-  std::vector<std::uint32_t> begin = {};
-  std::vector<std::uint32_t> end = {};
+  std::vector<sources::TokenId> begin = {};
+  std::vector<sources::TokenId> end = {};
 
   friend bool operator==(const TokensConfig&, const TokensConfig&) = default;
 };
@@ -125,20 +127,6 @@ enum class SourceFormat : std::uint8_t {
   kMegatron,  ///< Pairs of .bin and .idx, which hold ids.
 };
 
-/// Which fields of a record are read. Either text, or prompt and answer, or tokens.
-struct FieldsConfig {
-  std::string text = {};
-  std::string prompt = {};
-  std::string answer = {};
-  std::string tokens = {};
-  std::string loss_mask = {};  ///< With tokens; may be empty: there is none.
-
-  friend bool operator==(const FieldsConfig&, const FieldsConfig&) = default;
-};
-
-/// Which tokens have labels.
-enum class LossOn : std::uint8_t { kAll, kAnswer, kMask };
-
 /// [[source]]
 struct SourceConfig {
   std::string name = {};
@@ -146,8 +134,10 @@ struct SourceConfig {
   /// The files that they match, in the order in which their records are counted.
   std::vector<std::string> paths = {};
   SourceFormat format = SourceFormat::kJsonl;  ///< As the files' names say, if it is not given.
-  FieldsConfig fields = {};                    ///< { text = "text" } of jsonl; megatron has none.
-  LossOn loss_on = LossOn::kAll;               ///< answer and mask where fields have them.
+  /// { text = "text" } of jsonl. Absent: megatron has none.
+  std::optional<sources::RecordFields> fields = {};
+  /// answer and mask where fields have them: nobody names a mask that shall not count.
+  sources::LossOn loss_on = sources::LossOn::kAll;
   /// Shares by the name of the split; records go to splits by the hash of their id.
   std::map<std::string, std::uint64_t> split = {{"train", 1}};
   planning::Schedule weight = planning::Schedule(planning::Weight(1'000'000'000));

@@ -79,7 +79,7 @@ TEST(PipelineRefusal, NumbersOutOfRange) {
   EXPECT_THAT(refusal_with("tokens = 524_288", "tokens = 0"), HasSubstr("not within 1 to"));
   EXPECT_THAT(refusal_with("16_384", "4_194_305"), HasSubstr("not within 1 to 4194304"));
   EXPECT_THAT(refusal_with("vocab = 300", "vocab = 3_000_000_000"),
-              HasSubstr("not within 1 to 2147483647"));
+              HasSubstr("not within 1 to 2147483648"));
   EXPECT_THAT(refusal_with("end = [257]", "end = [2, -1]"), HasSubstr("tokens.end: -1 is not"));
   EXPECT_THAT(refusal_with("epochs = 3", "epochs = 0"), HasSubstr("not within 1 to"));
   std::string many = "[0";
@@ -241,6 +241,10 @@ TEST(PipelineRefusal, Sources) {
   EXPECT_THAT(refusal_with("[\"data/docs-*.jsonl\"]", "[7]"),
               HasSubstr("a pattern is expected, not a whole number"));
   EXPECT_THAT(refusal_with("[\"data/docs-*.jsonl\"]", "[\"\"]"), HasSubstr("an empty pattern"));
+  EXPECT_THAT(
+      refusal_with("data/docs-*.jsonl", "s3://b/x.jsonl"),
+      HasSubstr("line 35: source.files: \"s3://b/x.jsonl\": sources in object stores are not "
+                "built yet"));
   EXPECT_THAT(refusal_with("[\"data/docs-*.jsonl\"]", "[\"data/docs-*.jsonl\", \"data/docs-1*\"]"),
               HasSubstr("\"data/docs-1.jsonl\" is matched by \"data/docs-*.jsonl\" and again by "
                         "\"data/docs-1*\""));
@@ -277,6 +281,8 @@ TEST(PipelineRefusal, Fields) {
   EXPECT_THAT(refusal("{ prompt = \"q\" }"), HasSubstr("prompt and answer go together"));
   EXPECT_THAT(refusal("{ text = \"t\", loss_mask = \"m\" }"),
               HasSubstr("loss_mask goes with tokens"));
+  EXPECT_THAT(refusal("{ prompt = \"x\", answer = \"x\" }"),
+              HasSubstr("line 36: source.fields of 'docs': "));
   EXPECT_THAT(refusal("{ text = \"\" }"), HasSubstr("source.fields.text: an empty name"));
   EXPECT_THAT(refusal_with("{ prompt = \"q\", answer = \"a\" }", "{ text = \"t\" }"),
               HasSubstr("source.loss_on: \"answer\" needs fields"));

@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <array>
-#include <utility>
+#include <variant>
 #include <vector>
 
 #include "batchloom/planning/toml_text.h"
@@ -48,17 +48,22 @@ std::string toml_list(std::span<const std::uint32_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
-std::string toml_fields(const FieldsConfig& fields) {
-  const std::pair<std::string_view, const std::string*> all[] = {{"text", &fields.text},
-                                                                 {"prompt", &fields.prompt},
-                                                                 {"answer", &fields.answer},
-                                                                 {"tokens", &fields.tokens},
-                                                                 {"loss_mask", &fields.loss_mask}};
+std::string toml_fields(const std::optional<sources::RecordFields>& fields) {
+  if (!fields) return {};
   std::vector<std::string> texts;
-  for (const auto& [key, name] : all) {
-    if (!name->empty()) texts.push_back(fmt::format("{} = {}", key, planning::toml_quoted(*name)));
+  const auto add = [&](std::string_view key, const std::string& name) {
+    if (!name.empty()) texts.push_back(fmt::format("{} = {}", key, planning::toml_quoted(name)));
+  };
+  if (const auto* text = std::get_if<sources::TextField>(&*fields)) add("text", text->text);
+  if (const auto* pair = std::get_if<sources::AnswerFields>(&*fields)) {
+    add("prompt", pair->prompt);
+    add("answer", pair->answer);
   }
-  return texts.empty() ? std::string() : fmt::format("{{ {} }}", fmt::join(texts, ", "));
+  if (const auto* tokens = std::get_if<sources::TokenFields>(&*fields)) {
+    add("tokens", tokens->tokens);
+    add("loss_mask", tokens->loss_mask);
+  }
+  return fmt::format("{{ {} }}", fmt::join(texts, ", "));
 }
 
 std::string toml_split(const std::map<std::string, std::uint64_t>& split) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ namespace batchloom::control {
 std::span<const std::string_view> codec_names();        ///< Of StoreCodec: raw.
 std::span<const std::string_view> over_length_names();  ///< Of OverLength: split, truncate, drop.
 std::span<const std::string_view> tokenizer_names();    ///< Of TokenizerKind: bytes, ids.
-std::span<const std::string_view> loss_names();         ///< Of LossOn: all, answer, mask.
+std::span<const std::string_view> loss_names();         ///< Of sources::LossOn: all, answer, mask.
 
 /// The value's name in quotes.
 template <class Enum>
@@ -29,7 +30,7 @@ std::string toml_list(std::span<const std::string> texts);
 /// [1, 2]
 std::string toml_list(std::span<const std::uint32_t> numbers);
 /// { prompt = "q", answer = "a" }; empty where there are none.
-std::string toml_fields(const FieldsConfig& fields);
+std::string toml_fields(const std::optional<sources::RecordFields>& fields);
 /// { train = 999, valid = 1 }
 std::string toml_split(const std::map<std::string, std::uint64_t>& split);
 

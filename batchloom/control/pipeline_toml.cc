@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <optional>
 
 #include "batchloom/control/pipeline_check.h"
@@ -27,7 +26,6 @@ constexpr std::uint32_t kMaxRanks = 1U << 18;
 constexpr std::uint64_t kMaxWorkers = 4096;
 constexpr std::uint64_t kLeastMemoryBytes = std::uint64_t{1} << 20;
 constexpr std::size_t kMaxFrameIds = 1024;
-constexpr std::uint64_t kMaxVocab = std::numeric_limits<std::int32_t>::max();
 
 class PipelineReader {
  public:
@@ -147,9 +145,9 @@ class PipelineReader {
     } else if (tokenizer != nullptr) {
       read_tokenizer(table, "tokenizer");
     }
-    table.whole("vocab", {1, kMaxVocab}, tokens.vocab);
-    table.wholes("begin", {.most = kMaxVocab - 1}, kMaxFrameIds, tokens.begin);
-    table.wholes("end", {.most = kMaxVocab - 1}, kMaxFrameIds, tokens.end);
+    table.whole("vocab", {1, sources::kMaxVocab}, tokens.vocab);
+    table.wholes("begin", {.most = sources::kMaxVocab - 1}, kMaxFrameIds, tokens.begin);
+    table.wholes("end", {.most = sources::kMaxVocab - 1}, kMaxFrameIds, tokens.end);
   }
 
   /// Whether it is one that is not built yet.

@@ -26,7 +26,8 @@ inline constexpr std::size_t kPipelineMaxBytes = std::size_t{32} << 20;
 
 /// How a pipeline file's reader gets at what the file names.
 struct PipelineInputs {
-  /// The files that a pattern matches, in their order; none is no error.
+  /// The files that a pattern matches, in their order (sources::files_matching). None may be an
+  /// error, or not.
   std::function<Result<std::vector<std::string>>(const std::string& pattern)> expand;
   /// A whole file: the pipeline's own, and those of cost models.
   std::function<Result<std::string>(const std::string& path)> read;

@@ -43,14 +43,12 @@ TEST(PipelineToml, ReadsSources) {
   EXPECT_EQ(docs.name, "docs");
   EXPECT_THAT(docs.files, ElementsAre("data/docs-*.jsonl"));
   EXPECT_THAT(docs.paths, ElementsAre("data/docs-0.jsonl", "data/docs-1.jsonl"));
-  EXPECT_EQ(docs.fields.text, "body");
+  EXPECT_EQ(docs.fields, sources::RecordFields(sources::TextField{"body"}));
   EXPECT_THAT(docs.split, ElementsAre(Pair("train", 999), Pair("valid", 1)));
   EXPECT_EQ(docs.weight, Schedule(Weight(500'000'000)));
   const SourceConfig& code = pipeline->config.sources[1];
-  EXPECT_EQ(
-      code.fields,
-      (FieldsConfig{.text = "", .prompt = "q", .answer = "a", .tokens = "", .loss_mask = ""}));
-  EXPECT_EQ(code.loss_on, LossOn::kAnswer);
+  EXPECT_EQ(code.fields, sources::RecordFields(sources::AnswerFields{"q", "a"}));
+  EXPECT_EQ(code.loss_on, sources::LossOn::kAnswer);
   EXPECT_EQ(code.order, planning::Order::kFile);
   EXPECT_EQ(code.exhausted, planning::Exhausted::kRepeat);
   EXPECT_EQ(code.epochs, 3u);
@@ -68,7 +66,7 @@ TEST(PipelineToml, WhatIsNotSaidHasItsDefault) {
   SourceConfig& source = expected.sources.emplace_back();
   source.name = "a";
   source.files = source.paths = {"data/code.jsonl"};
-  source.fields.text = "text";
+  source.fields = sources::TextField{"text"};
   EXPECT_EQ(pipeline->config, expected);
   EXPECT_FALSE(pipeline->lines.contains("store.lead_steps"));
 }
@@ -81,8 +79,8 @@ TEST(PipelineToml, LossFollowsTheFields) {
     EXPECT_TRUE(parsed.is_ok()) << parsed.status().to_string();
     return parsed->config.sources[0].loss_on;
   };
-  EXPECT_EQ(loss_with("{ text = \"t\" }"), LossOn::kAll);
-  EXPECT_EQ(loss_with("{ prompt = \"q\", answer = \"a\" }"), LossOn::kAnswer);
+  EXPECT_EQ(loss_with("{ text = \"t\" }"), sources::LossOn::kAll);
+  EXPECT_EQ(loss_with("{ prompt = \"q\", answer = \"a\" }"), sources::LossOn::kAnswer);
 }
 
 TEST(PipelineToml, SourcesOfIdsNeedNoTokenizer) {
@@ -94,12 +92,12 @@ TEST(PipelineToml, SourcesOfIdsNeedNoTokenizer) {
   EXPECT_EQ(pipeline->config.tokens.tokenizer, TokenizerKind::kIds);
   EXPECT_EQ(pipeline->config.sources[0].format, SourceFormat::kMegatron);
   EXPECT_THAT(pipeline->config.sources[0].paths, ElementsAre("ids/a.bin", "ids/b.bin"));
-  EXPECT_EQ(pipeline->config.sources[0].fields, FieldsConfig());
+  EXPECT_EQ(pipeline->config.sources[0].fields, std::nullopt);
   text = text_with(shortest_pipeline_text(), "\"bytes\"", "\"ids\"\nvocab = 32_000");
   text += "fields = { tokens = \"ids\", loss_mask = \"m\" }\n";
   const Result<PipelineFile> masked = parse_plain(text);
   ASSERT_TRUE(masked.is_ok()) << masked.status().to_string();
-  EXPECT_EQ(masked->config.sources[0].loss_on, LossOn::kMask);
+  EXPECT_EQ(masked->config.sources[0].loss_on, sources::LossOn::kMask);
 }
 
 TEST(PipelineToml, PathsCountFromTheFilesFolder) {

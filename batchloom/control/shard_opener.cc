@@ -12,21 +12,6 @@
 namespace batchloom::control {
 namespace {
 
-sources::RecordFields record_fields(const FieldsConfig& fields) {
-  if (!fields.tokens.empty()) return sources::TokenFields{fields.tokens, fields.loss_mask};
-  if (!fields.prompt.empty()) return sources::AnswerFields{fields.prompt, fields.answer};
-  return sources::TextField{fields.text};
-}
-
-sources::LossOn loss_of(LossOn loss_on) {
-  switch (loss_on) {
-    case LossOn::kAll: return sources::LossOn::kAll;
-    case LossOn::kAnswer: return sources::LossOn::kAnswer;
-    case LossOn::kMask: return sources::LossOn::kMask;
-  }
-  return sources::LossOn::kAll;
-}
-
 void add_fields(Digest& digest, const sources::RecordFields& fields) {
   digest.add_int(std::uint64_t{fields.index()});
   if (const auto* text = std::get_if<sources::TextField>(&fields)) {
@@ -42,16 +27,9 @@ void add_fields(Digest& digest, const sources::RecordFields& fields) {
 
 }  // namespace
 
-Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const TokensConfig& tokens) {
-  sources::TokenSettings settings{.vocab = tokens.vocab, .begin = tokens.begin, .end = tokens.end};
-  return tokens.tokenizer == TokenizerKind::kIds
-             ? sources::make_ids_tokenizer(std::move(settings))
-             : sources::make_bytes_tokenizer(std::move(settings));
-}
-
 Result<ShardOpener> ShardOpener::create(const SourceConfig& source,
                                         const sources::Tokenizer& tokenizer) {
-  ShardOpener opener(source.format, record_fields(source.fields), loss_of(source.loss_on),
+  ShardOpener opener(source.format, source.fields.value_or(sources::RecordFields()), source.loss_on,
                      tokenizer);
   if (source.format == SourceFormat::kJsonl) {
     const Status fit = sources::check_fields(opener.fields_, opener.loss_on_, tokenizer);

@@ -19,9 +19,6 @@
 
 namespace batchloom::control {
 
-/// The pipeline's tokenizer. `invalid`: as make_ids_tokenizer() and make_bytes_tokenizer().
-Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const TokensConfig& tokens);
-
 /// Opens shards of one source in its format. Immutable; thread-safe.
 class ShardOpener {
  public:

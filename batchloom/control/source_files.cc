@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 
 #include "batchloom/control/pipeline_faults.h"
+#include "batchloom/sources/megatron.h"
 
 namespace batchloom::control {
 namespace {
@@ -25,9 +27,6 @@ constexpr std::array kFormats = {
     KnownFormat{"arrow", ".arrow", std::nullopt},
     KnownFormat{"mds", ".mds", std::nullopt},
 };
-
-constexpr std::string_view kIndexSuffix = ".idx";
-constexpr std::string_view kDataSuffix = ".bin";
 
 Result<SourceFormat> format_of_file(std::optional<SourceFormat> given, const std::string& path) {
   const KnownFormat* known = format_of_path(path);
@@ -85,8 +84,9 @@ Result<std::vector<std::string>> files_to_read(SourceFormat format,
                         shown(path), shown(twice->second->pattern), shown(match.pattern)));
       }
       std::string file = path;
-      if (format == SourceFormat::kMegatron && path.ends_with(kIndexSuffix)) {
-        file.replace(file.size() - kIndexSuffix.size(), kIndexSuffix.size(), kDataSuffix);
+      if (format == SourceFormat::kMegatron) {
+        BL_ASSIGN_OR_RETURN(sources::MegatronPaths pair, sources::megatron_paths(path));
+        file = std::move(pair.data);
       }
       if (taken.emplace(file, &match).second) files.push_back(std::move(file));
     }

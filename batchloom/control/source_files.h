@@ -39,7 +39,7 @@ struct MatchedFiles {
 };
 
 /// The files to read, in order: of Megatron's pairs the .bin, whichever of the two was matched.
-/// `invalid`: a file that two patterns match.
+/// `invalid`: a file that two patterns match; of Megatron, one that ends otherwise.
 Result<std::vector<std::string>> files_to_read(SourceFormat format,
                                                std::span<const MatchedFiles> matched);
 

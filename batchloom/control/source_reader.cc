@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <variant>
 
 #include "batchloom/base/spelling.h"
 #include "batchloom/control/pipeline_text.h"
@@ -18,6 +19,7 @@ namespace {
 
 using planning::Schedule;
 using planning::Weight;
+using sources::LossOn;
 
 constexpr std::uint64_t kMaxShare = 1'000'000'000;
 
@@ -60,6 +62,12 @@ void expand_pattern(TableReader& table, const TomlNode& node, const SourceContex
   }
   if (node.text.empty()) {
     table.fault_at(node, "files", "an empty pattern");
+    return;
+  }
+  if (node.text.find("://") != std::string::npos) {
+    table.fault_at(node, "files",
+                   fmt::format("{}: sources in object stores are not built yet; local paths are",
+                               shown(node.text)));
     return;
   }
   auto paths = context.inputs.expand(path_beside(context.file, node.text));
@@ -120,38 +128,52 @@ std::string fault_of_fields(const TableReader& fields) {
   return {};
 }
 
-void read_fields(TableReader& table, SourceConfig& source) {
-  std::optional<TableReader> fields = table.table("fields");
-  if (!fields) {
-    if (source.format == SourceFormat::kJsonl) source.fields.text = "text";
-    return;
-  }
+sources::RecordFields read_named_fields(TableReader& fields) {
+  sources::TextField text;
+  sources::AnswerFields pair;
+  sources::TokenFields tokens;
   std::string picture;
-  read_field(*fields, "text", source.fields.text);
-  read_field(*fields, "prompt", source.fields.prompt);
-  read_field(*fields, "answer", source.fields.answer);
-  read_field(*fields, "tokens", source.fields.tokens);
-  read_field(*fields, "loss_mask", source.fields.loss_mask);
-  fields->text("image", picture);
+  read_field(fields, "text", text.text);
+  read_field(fields, "prompt", pair.prompt);
+  read_field(fields, "answer", pair.answer);
+  read_field(fields, "tokens", tokens.tokens);
+  read_field(fields, "loss_mask", tokens.loss_mask);
+  read_field(fields, "image", picture);
+  if (fields.has("tokens")) return tokens;
+  if (fields.has("answer")) return pair;
+  return text;
+}
+
+void read_fields(TableReader& table, SourceConfig& source) {
+  const bool is_megatron = source.format == SourceFormat::kMegatron;
+  if (!is_megatron) source.fields = sources::TextField{"text"};
+  std::optional<TableReader> fields = table.table("fields");
+  if (!fields) return;
+  source.fields = read_named_fields(*fields);
   if (fields->has("image")) return;  // Refused, whatever else is said.
-  if (source.format == SourceFormat::kMegatron) {
+  if (is_megatron) {
     return table.fault("fields", "a Megatron data set has no fields; leave them out");
   }
   const std::string wrong = fault_of_fields(*fields);
   if (!wrong.empty()) table.fault("fields", wrong);
 }
 
+/// What the fields are there for.
+LossOn natural_loss(const std::optional<sources::RecordFields>& fields) {
+  if (!fields) return LossOn::kAll;
+  if (std::holds_alternative<sources::AnswerFields>(*fields)) return LossOn::kAnswer;
+  const auto* tokens = std::get_if<sources::TokenFields>(&*fields);
+  return tokens != nullptr && !tokens->loss_mask.empty() ? LossOn::kMask : LossOn::kAll;
+}
+
 void read_loss(TableReader& table, SourceConfig& source) {
-  const bool has_answer = !source.fields.answer.empty();
-  const bool has_mask = !source.fields.loss_mask.empty();
-  source.loss_on = has_answer ? LossOn::kAnswer : has_mask ? LossOn::kMask : LossOn::kAll;
+  const LossOn natural = natural_loss(source.fields);
+  source.loss_on = natural;
   table.one_of("loss_on", loss_names(), source.loss_on);
-  if (source.loss_on == LossOn::kAnswer && !has_answer) {
-    table.fault("loss_on", "\"answer\" needs fields = { prompt = ..., answer = ... }");
-  }
-  if (source.loss_on == LossOn::kMask && !has_mask) {
-    table.fault("loss_on", "\"mask\" needs fields = { tokens = ..., loss_mask = ... }");
-  }
+  if (source.loss_on == LossOn::kAll || source.loss_on == natural) return;
+  table.fault("loss_on", source.loss_on == LossOn::kAnswer
+                             ? "\"answer\" needs fields = { prompt = ..., answer = ... }"
+                             : "\"mask\" needs fields = { tokens = ..., loss_mask = ... }");
 }
 
 // --- shares and weights ------------------------------------------------------------------------

@@ -14,18 +14,24 @@ namespace batchloom::sources {
 /// One field holds the text.
 struct TextField {
   std::string text;
+
+  friend bool operator==(const TextField&, const TextField&) = default;
 };
 
 /// Two texts, tokenized one by one: the answer's ids follow those of the prompt.
 struct AnswerFields {
   std::string prompt;
   std::string answer;
+
+  friend bool operator==(const AnswerFields&, const AnswerFields&) = default;
 };
 
 /// A list of ids, and, where `loss_mask` names one, a list of as many 0 or 1, false or true.
 struct TokenFields {
   std::string tokens;
   std::string loss_mask = {};
+
+  friend bool operator==(const TokenFields&, const TokenFields&) = default;
 };
 
 /// Which fields of a record hold what.
