@@ -10,6 +10,7 @@
 #include "batchloom/base/runtime.h"
 #include "batchloom/control/membership.h"
 #include "batchloom/control/pipeline_config.h"
+#include "batchloom/control/pipeline_tokenizer.h"
 #include "batchloom/control/record_fetcher.h"
 #include "batchloom/control/shard_indexer.h"
 #include "batchloom/control/source_set.h"
