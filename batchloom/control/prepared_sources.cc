@@ -2,6 +2,7 @@
 #include "batchloom/control/prepared_sources.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "batchloom/base/hash.h"
@@ -27,9 +28,11 @@ class IndexQueue {
       if (failed_.is_ok()) failed_ = totals.status().with_context("indexing " + shard.path);
       return;
     }
-    if (!options_.on_shard) return;
-    options_.on_shard(
-        {.path = shard.path, .why = std::string(shard.why.message()), .totals = *totals});
+    done_[static_cast<std::size_t>(&shard - shards_.data())] = {
+        .path = shard.path, .why = std::string(shard.why.message()), .totals = *totals};
+    for (; done_.contains(told_); ++told_) {
+      if (options_.on_shard) options_.on_shard(done_[told_]);
+    }
   }
 
   Status failed() const {
@@ -43,6 +46,8 @@ class IndexQueue {
   const IndexingOptions& options_;
   mutable Mutex mutex_;
   std::size_t next_ BL_GUARDED_BY(mutex_) = 0;
+  std::map<std::size_t, ShardIndexed> done_ BL_GUARDED_BY(mutex_);
+  std::size_t told_ BL_GUARDED_BY(mutex_) = 0;  // All before were told of.
   Status failed_ BL_GUARDED_BY(mutex_);
 };
 

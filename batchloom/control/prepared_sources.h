@@ -28,8 +28,9 @@ struct ShardIndexed {
 
 struct IndexingOptions {
   std::uint32_t workers = 2;
-  std::string folder = {};                                 ///< Of indexes; empty: beside shards.
-  std::function<void(const ShardIndexed&)> on_shard = {};  ///< Called by one thread at a time.
+  std::string folder = {};  ///< Of indexes; empty: beside shards.
+  /// Called in the order of the shards, by one thread at a time.
+  std::function<void(const ShardIndexed&)> on_shard = {};
 };
 
 /// The sources of a pipeline, ready to be planned and read.

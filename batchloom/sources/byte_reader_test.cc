@@ -36,7 +36,7 @@ TEST_P(ByteReaderTest, ReadsAnyRange) {
   EXPECT_EQ(file->size_bytes(), 10U);
   EXPECT_EQ(file->name(), path_in_temp("a"));
   std::array<std::byte, 4> out{};
-  for (const std::uint64_t offset : {6, 0, 3}) {
+  for (const std::uint64_t offset : {6U, 0U, 3U}) {
     ASSERT_TRUE(file->read_at(offset, out, {}).is_ok());
     EXPECT_EQ(as_text(out), std::string("0123456789").substr(offset, 4));
   }

@@ -29,7 +29,7 @@ std::uint64_t ends_of(Bytes bytes) {
 }
 
 TEST(EndsChecksum, IsThatOfTheWholeFileUpTo128KiB) {
-  for (const std::size_t size : {0, 1, 65'535, 65'536, 65'537, 131'071, 131'072}) {
+  for (const std::size_t size : {0U, 1U, 65'535U, 65'536U, 65'537U, 131'071U, 131'072U}) {
     const Bytes bytes = numbered_bytes(size);
     EXPECT_EQ(ends_of(bytes), xxh3_64(bytes)) << size;
   }
@@ -45,12 +45,12 @@ TEST(EndsChecksum, LeavesOutTheMiddleOfALargeFile) {
 TEST(EndsChecksum, SeesEveryByteOfBothEnds) {
   Bytes bytes = numbered_bytes(140'000);
   const std::uint64_t whole = ends_of(bytes);
-  for (const std::size_t at : {0, 65'535, 74'464, 139'999}) {
+  for (const std::size_t at : {0U, 65'535U, 74'464U, 139'999U}) {
     bytes[at] ^= std::byte{1};
     EXPECT_NE(ends_of(bytes), whole) << at;
     bytes[at] ^= std::byte{1};
   }
-  for (const std::size_t at : {65'536, 74'463}) {
+  for (const std::size_t at : {65'536U, 74'463U}) {
     bytes[at] ^= std::byte{1};
     EXPECT_EQ(ends_of(bytes), whole) << at;
     bytes[at] ^= std::byte{1};

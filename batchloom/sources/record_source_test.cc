@@ -159,7 +159,7 @@ TEST(RecordSource, SaysHowManyShardsHaveNoIndexAndWhy) {
   EXPECT_TRUE(says(source.status(), "source 'docs': 3 of 5 shards have no index"));
   EXPECT_TRUE(says(source.status(), folder.path(1) + " is outdated: the file grew"));
 
-  for (const std::size_t shard : {1, 2, 3}) {
+  for (const std::size_t shard : {1U, 2U, 3U}) {
     const IndexedShard found = open_indexed_shard(folder.files, folder.path(shard)).value();
     EXPECT_EQ(found.index, nullptr);
     EXPECT_EQ(found.no_index.is(ErrorKind::kCorruption), shard == 3);
