@@ -24,8 +24,8 @@ std::string_view to_string(ErrorKind kind) {
   return "internal";
 }
 
-Status::Status(ErrorKind kind, std::string message)
-    : error_(std::make_shared<const Error>(Error{kind, std::move(message)})) {}
+Status::Status(ErrorKind kind, std::string message, ErrorCase error_case)
+    : error_(std::make_shared<const Error>(Error{kind, error_case, std::move(message)})) {}
 
 ErrorKind Status::kind() const {
   BL_CHECK(error_ != nullptr, "Status::kind() called on success");
@@ -40,7 +40,7 @@ std::string Status::to_string() const {
 
 Status Status::with_context(std::string_view context) const {
   std::string text(context);
-  return {kind(), text.append(": ").append(message())};
+  return {kind(), text.append(": ").append(message()), error_case()};
 }
 
 namespace internal {

@@ -27,6 +27,14 @@ enum class ErrorKind : std::uint8_t {
   kInternal,        ///< A defect in Batchloom.
 };
 
+/// Cases of a kind that have a name of their own where errors become exceptions. What a caller does
+/// next is still the kind's to say.
+enum class ErrorCase : std::uint8_t {
+  kNone,
+  kDoesNotFit,     ///< Of kInvalid: a sample that no rank, or no group of them, has room for.
+  kResumeMissing,  ///< Of kInvalid: a job that has run before begins without its state.
+};
+
 /// The kind's name as users see it: "invalid", "not_found", ...
 std::string_view to_string(ErrorKind kind);
 
@@ -36,12 +44,18 @@ class [[nodiscard]] Status {
  public:
   /// Success.
   Status() = default;
-  Status(ErrorKind kind, std::string message);
+  Status(ErrorKind kind, std::string message, ErrorCase error_case = ErrorCase::kNone);
 
   static Status ok() { return {}; }
   static Status invalid(std::string message) { return {ErrorKind::kInvalid, std::move(message)}; }
   static Status not_found(std::string message) {
     return {ErrorKind::kNotFound, std::move(message)};
+  }
+  static Status does_not_fit(std::string message) {
+    return {ErrorKind::kInvalid, std::move(message), ErrorCase::kDoesNotFit};
+  }
+  static Status resume_missing(std::string message) {
+    return {ErrorKind::kInvalid, std::move(message), ErrorCase::kResumeMissing};
   }
   static Status conflict(std::string message) { return {ErrorKind::kConflict, std::move(message)}; }
   static Status fenced(std::string message) { return {ErrorKind::kFenced, std::move(message)}; }
@@ -67,6 +81,8 @@ class [[nodiscard]] Status {
 
   /// The error's kind. Precondition: not ok.
   ErrorKind kind() const;
+  /// kNone on success.
+  ErrorCase error_case() const { return error_ ? error_->error_case : ErrorCase::kNone; }
   /// The error's message; empty on success.
   std::string_view message() const {
     return error_ ? std::string_view(error_->message) : std::string_view();
@@ -80,6 +96,7 @@ class [[nodiscard]] Status {
  private:
   struct Error {
     ErrorKind kind;
+    ErrorCase error_case;
     std::string message;
   };
   std::shared_ptr<const Error> error_;

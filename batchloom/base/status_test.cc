@@ -55,6 +55,18 @@ TEST(Status, EveryFactoryHasItsKindAndItsName) {
   EXPECT_EQ(kinds.size(), std::size(all));
 }
 
+TEST(Status, CasesAreOfAKindAndOutliveContext) {
+  for (const Status& status : {Status::does_not_fit("m"), Status::resume_missing("m")}) {
+    EXPECT_TRUE(status.is(ErrorKind::kInvalid));
+    EXPECT_EQ(status.to_string(), "invalid: m");
+    EXPECT_EQ(status.with_context("c").error_case(), status.error_case());
+  }
+  EXPECT_EQ(Status::does_not_fit("m").error_case(), ErrorCase::kDoesNotFit);
+  EXPECT_EQ(Status::resume_missing("m").error_case(), ErrorCase::kResumeMissing);
+  EXPECT_EQ(Status::invalid("m").error_case(), ErrorCase::kNone);
+  EXPECT_EQ(Status().error_case(), ErrorCase::kNone);
+}
+
 TEST(Status, ContextGoesBeforeTheMessage) {
   const Status inner = Status::not_found("step 7 was trimmed");
   const Status outer = inner.with_context("open ./stream");

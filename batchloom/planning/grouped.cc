@@ -62,7 +62,7 @@ class GroupedPlan {
   Status check_samples() const {
     for (const model::PlanSample& sample : samples_) {
       if (share_of(sample) <= options_.capacity_tokens) continue;
-      return Status::invalid(fmt::format(
+      return Status::does_not_fit(fmt::format(
           "sample {} of {} tokens does not fit: a group of {} ranks holds {} tokens each; raise "
           "the capacity or the extent of cp, or cut samples at fewer tokens (max_sample_tokens)",
           to_string(sample.id), sample.tokens, degree_, options_.capacity_tokens));

@@ -61,7 +61,7 @@ Result<HdpProblem> make_problem(const HdpCosts& costs, std::span<const std::uint
     }
     LongSample sample{row, count, costs.degrees(count), attention_ns};
     if (sample.degrees.max == 0) {
-      return Status::invalid(fmt::format(
+      return Status::does_not_fit(fmt::format(
           "sample {} of {} tokens fits on no number of ranks: {} of them hold {} tokens each{}; "
           "raise the capacity, or cut samples at fewer tokens (max_sample_tokens)",
           name(row), count, shape.ranks, shape.capacity_tokens,

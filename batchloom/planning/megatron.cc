@@ -219,7 +219,7 @@ Result<model::StepPlan> plan_megatron(const StrategyInputs& inputs,
     const std::uint32_t needed =
         MegatronRound(samples, inputs.capacity_tokens, ranks).needed(rows[0]);
     if (needed > ranks) {
-      return Status::invalid(fmt::format(
+      return Status::does_not_fit(fmt::format(
           "{} does not fit: it needs {} ranks, the power of two that holds it with {} tokens each; "
           "there are {}",
           sample_text(samples[rows[0]]), needed, inputs.capacity_tokens, ranks));

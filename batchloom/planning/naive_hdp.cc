@@ -114,7 +114,7 @@ Result<std::vector<NaiveItem>> naive_items(const HdpCosts& costs, const CostMode
     }
     NaiveItem item = equation.solve(samples[row].tokens);
     if (item.degree > shape.ranks) {
-      return Status::invalid(
+      return Status::does_not_fit(
           fmt::format("{} does not fit: it needs {} ranks of {} tokens each, with {}/{} of its "
                       "activations on the host; there are {}",
                       sample_text(samples[row]), item.degree, shape.capacity_tokens,

@@ -84,8 +84,9 @@ Status check_fits_groups(const StrategyInputs& inputs, std::size_t group_ranks,
   const std::uint64_t room = group_ranks * std::uint64_t{inputs.capacity_tokens};
   for (const model::PlanSample& sample : samples) {
     if (sample.tokens <= room) continue;
-    return Status::invalid(fmt::format("{} does not fit: a group of {} ranks holds {} tokens each",
-                                       sample_text(sample), group_ranks, inputs.capacity_tokens));
+    return Status::does_not_fit(
+        fmt::format("{} does not fit: a group of {} ranks holds {} tokens each",
+                    sample_text(sample), group_ranks, inputs.capacity_tokens));
   }
   return Status::ok();
 }
