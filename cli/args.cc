@@ -26,7 +26,7 @@ void define_name(Options& options, const std::string& option, const std::string&
 void define_stream(Options& options, StreamArgs& stream) {
   options.argument("URL", "where the stream lies: ./dir, /abs/dir or file:///abs/dir",
                    [&stream](const std::string& url) {
-                     const Result<std::string> folder = parse_store_url(url);
+                     const Result<std::string> folder = store::parse_store_url(url);
                      if (!folder.is_ok()) return folder.status();
                      stream.location.url = url;
                      stream.location.folder = *folder;

@@ -16,15 +16,15 @@
 #include "batchloom/simulator/synthetic.h"
 #include "batchloom/store/batch_check.h"
 #include "batchloom/store/ids.h"
+#include "batchloom/store/open_url.h"
 #include "batchloom/store/pins.h"
 #include "cli/command_line.h"
-#include "cli/open_url.h"
 
 namespace batchloom::cli {
 
 /// What all commands on a stream take.
 struct StreamArgs {
-  StoreLocation location;
+  store::StoreLocation location;
   bool json = false;
 };
 
@@ -184,7 +184,7 @@ struct PlanExplain {
   LengthsArgs lengths;
   std::uint32_t context_tokens = 0;  ///< 0: no limit.
   std::string strategy = "hdp";
-  StoreLocation store;  ///< Its URL is empty where lengths are given.
+  store::StoreLocation store;  ///< Its URL is empty where lengths are given.
   std::optional<store::Step> step;
   bool json = false;
 };

@@ -149,7 +149,7 @@ void define_plan_explain(Options& options, PlanExplain& explain) {
                });
   options.text("--store", "URL", "explain a plan of this stream",
                [&explain](const std::string& url) {
-                 BL_ASSIGN_OR_RETURN(explain.store.folder, parse_store_url(url));
+                 BL_ASSIGN_OR_RETURN(explain.store.folder, store::parse_store_url(url));
                  explain.store.url = url;
                  return Status::ok();
                });

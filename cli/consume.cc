@@ -7,10 +7,10 @@
 
 #include <utility>
 
+#include "batchloom/client/checkpoint_pins.h"
 #include "cli/commands.h"
 #include "cli/deal_samples.h"
 #include "cli/pace.h"
-#include "cli/rotating_pins.h"
 #include "cli/step_log.h"
 #include "cli/stop_signals.h"
 
@@ -30,11 +30,7 @@ class Reading {
  public:
   Reading(const Consume& args, const store::Stream& stream, client::Consumer& consumer,
           StepLog& log, const StopSignals& signals)
-      : args_(args),
-        consumer_(consumer),
-        log_(log),
-        signals_(signals),
-        pins_(stream, args.group, args.keep) {}
+      : args_(args), stream_(stream), consumer_(consumer), log_(log), signals_(signals) {}
 
   /// Ok: as many as were asked for, or the stream's or stdin's end, or a signal.
   Status run();
@@ -46,10 +42,10 @@ class Reading {
   Status take(const client::StepBatch& batch, store::Step before);
 
   const Consume& args_;
+  const store::Stream& stream_;
   client::Consumer& consumer_;
   StepLog& log_;
   const StopSignals& signals_;
-  RotatingPins pins_;
   Pace pace_;
   Consumed consumed_;
 };
@@ -80,7 +76,9 @@ Status Reading::take(const client::StepBatch& batch, store::Step before) {
   // A step that is skipped lets the cursor pass a multiple without standing there.
   const store::Step next = consumer_.cursor();
   if (before.value / *args_.pin_every == next.value / *args_.pin_every) return Status::ok();
-  return pins_.pin(next, {});
+  const store::PinRequest request{
+      .group = args_.group, .id = fmt::format("step-{}", next.value), .step = next};
+  return client::pin_checkpoint(stream_, request, args_.keep, {});
 }
 
 client::ConsumerOptions options_of(const Consume& args) {
@@ -129,7 +127,7 @@ Fields describe(const Consume& args, const Consumed& consumed, const client::Con
 
 Status run(const Consume& args, Runtime& runtime) {
   const StopSignals signals(runtime);
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(short_call(runtime)));
   BL_ASSIGN_OR_RETURN(StepLog log, StepLog::open(args.hashes, args.stream.json));
   client::HeadFeed feed(*stream);

@@ -54,7 +54,7 @@ Result<model::StepPlan> make_plan(const PlanExplain& args, const simulator::Clus
 }
 
 Result<model::StepPlan> stored_plan(const PlanExplain& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto open, OpenStore::open(args.store, runtime));
+  BL_ASSIGN_OR_RETURN(const auto open, store::OpenStore::open(args.store, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, open->open_stream(call));
   store::ManifestReader manifest(*stream);

@@ -219,7 +219,7 @@ Status run(const Produce& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const auto batches, SyntheticBatches::create(args.config));
   const StopSignals signals(runtime);
   const CallOptions call = short_call(runtime);
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::create(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::create(args.stream.location, runtime));
   const auto made = store::init_stream(store->deps(), "batchloom " BATCHLOOM_VERSION, call);
   if (!made.is_ok()) return made.status().with_context(args.stream.location.url);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));

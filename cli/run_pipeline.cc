@@ -72,8 +72,8 @@ void log_indexed(const control::ShardIndexed& shard) {
 
 Status run(const RunPipeline& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const control::PipelineConfig config, config_of(args));
-  StoreLocation location{.url = config.store.url, .folder = {}, .fsync = args.fsync};
-  BL_ASSIGN_OR_RETURN(location.folder, parse_store_url(config.store.url));
+  store::StoreLocation location{.url = config.store.url, .folder = {}, .fsync = args.fsync};
+  BL_ASSIGN_OR_RETURN(location.folder, store::parse_store_url(config.store.url));
   const StopSignals signals(runtime);
   const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
   const std::uint32_t workers = config.limits.workers.value_or(default_workers());
@@ -83,7 +83,7 @@ Status run(const RunPipeline& args, Runtime& runtime) {
                    {.workers = workers, .folder = args.index_folder, .on_shard = log_indexed},
                    until_signal));
 
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::create(location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::create(location, runtime));
   const CallOptions call = short_call(runtime);
   const auto made = store::init_stream(store->deps(), "batchloom " BATCHLOOM_VERSION, call);
   if (!made.is_ok()) return made.status().with_context(location.url);

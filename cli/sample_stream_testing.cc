@@ -13,10 +13,10 @@
 
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/store/live_cursor.h"
+#include "batchloom/store/open_url.h"
 #include "batchloom/store/pins.h"
 #include "batchloom/store/producer_session.h"
 #include "batchloom/store/reclaimer.h"
-#include "cli/open_url.h"
 #include "cli/synthetic_producer.h"
 
 namespace batchloom::cli {
@@ -58,9 +58,9 @@ Status append(const store::Stream& stream, store::ProducerSession& session, std:
 }
 
 Status make_sample(const std::string& folder, Runtime& runtime) {
-  const StoreLocation location{
+  const store::StoreLocation location{
       .url = folder, .folder = folder, .fsync = objstore::FsyncPolicy::kNone};
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::create(location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::create(location, runtime));
   BL_RETURN_IF_ERROR(store::init_stream(store->deps(), "sample_stream", {}).status());
   BL_ASSIGN_OR_RETURN(const auto stream,
                       store::Stream::open(store->deps(), {.limits = kTinyLimits}, {}));

@@ -10,7 +10,7 @@ namespace {
 /// Commits an event and prints where it stands.
 template <class Commit>
 Status commit_event(const StreamArgs& args, Runtime& runtime, Commit commit) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.location, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   BL_ASSIGN_OR_RETURN(const store::EditReceipt receipt, commit(*stream, call));

@@ -24,7 +24,7 @@ Status check_known_producer(const store::Head& head, const std::string& producer
 }  // namespace
 
 Status run(const StoreFence& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   store::ManifestReader reader(*stream);

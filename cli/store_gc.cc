@@ -80,7 +80,7 @@ Status run_for_ever(const StoreGc& args, store::Reclaimer& reclaimer, Runtime& r
 }  // namespace
 
 Status run(const StoreGc& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   store::StreamOptions options;
   options.limits.slots_kept = args.slots_kept;
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(short_call(runtime), options));

@@ -7,7 +7,7 @@
 namespace batchloom::cli {
 
 Status run(const StoreInit& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::create(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::create(args.stream.location, runtime));
   const auto made =
       store::init_stream(store->deps(), "batchloom " BATCHLOOM_VERSION, short_call(runtime));
   if (!made.is_ok()) return made.status().with_context(args.stream.location.url);

@@ -7,7 +7,7 @@
 namespace batchloom::cli {
 
 Status run(const StoreLs& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(short_call(runtime)));
   store::ManifestReader reader(*stream);
   BL_ASSIGN_OR_RETURN(const store::HeadPtr newest, reader.latest(short_call(runtime)));

@@ -44,7 +44,7 @@ Result<std::size_t> remove_pins(const StoreUnpin& args, const store::Stream& str
 }  // namespace
 
 Status run(const StorePin& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   BL_ASSIGN_OR_RETURN(const store::Pin pin, store::pin_step(*stream, args.request, call));
@@ -58,7 +58,7 @@ Status run(const StorePin& args, Runtime& runtime) {
 }
 
 Status run(const StoreUnpin& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   Fields fields;
@@ -75,7 +75,7 @@ Status run(const StoreUnpin& args, Runtime& runtime) {
 }
 
 Status run(const StorePins& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   BL_ASSIGN_OR_RETURN(const auto pins, store::list_pins(*stream, call));

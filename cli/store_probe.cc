@@ -22,7 +22,7 @@ std::string_view to_text(objstore::ProbeOutcome outcome) {
 }  // namespace
 
 Status run(const StoreProbe& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   const objstore::ProbeOptions options{.batch_size_bytes = args.size_bytes};
   BL_ASSIGN_OR_RETURN(const objstore::ProbeReport report,
                       objstore::probe(store->objects(), runtime, options, {}));

@@ -115,7 +115,7 @@ Result<store::HeadPtr> find_head(store::ManifestReader& reader, std::optional<st
 }  // namespace
 
 Status run(const StoreShow& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   const CallOptions call = short_call(runtime);
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream(call));
   store::ManifestReader reader(*stream);

@@ -41,7 +41,7 @@ Fields describe(const store::VerifyReport& report) {
 }  // namespace
 
 Status run(const StoreVerify& args, Runtime& runtime) {
-  BL_ASSIGN_OR_RETURN(const auto store, OpenStore::open(args.stream.location, runtime));
+  BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::open(args.stream.location, runtime));
   BL_ASSIGN_OR_RETURN(const auto stream, store->open_stream({}, {.even_damaged = true}));
   BL_ASSIGN_OR_RETURN(const store::VerifyReport report,
                       store::verify_stream(*stream, args.depth, {}));

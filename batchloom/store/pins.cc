@@ -54,22 +54,12 @@ Result<std::vector<Pin>> read_listed(const Stream& stream, std::string_view pref
   return pins;
 }
 
-/// Ok where all of them are gone, else why the first that is not may still be there.
-Status remove_pins(const Stream& stream, const std::vector<std::string>& keys,
-                   const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(const auto replies, stream.objects().remove(keys, call));
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    if (!replies[i].is_ok()) return replies[i].with_context("removing " + keys[i]);
-  }
-  return Status::ok();
-}
-
 /// Removes a pin that came too late, and says so.
 Status refuse(const Stream& stream, const Pin& pin, const Status& refusal,
               const CallOptions& call) {
   stream.counters().counter("store_pins_refused").add();
   const std::string key = pin_key(pin.name);
-  const Status removed = remove_pins(stream, {key}, call);
+  const Status removed = remove_pins(stream, {pin.name}, call);
   if (removed.is_ok()) return refusal.with_context("pinning " + key);
   return {
       refusal.kind(),
@@ -103,12 +93,24 @@ Result<std::size_t> unpin(const Stream& stream, const std::string& group, const 
                           const CallOptions& call) {
   BL_RETURN_IF_ERROR(validate_names(group, id));
   BL_ASSIGN_OR_RETURN(const auto names, list_names(stream, group_prefix(group), call));
-  std::vector<std::string> keys;
+  std::vector<PinName> of_id;
   for (const PinName& name : names) {
-    if (name.id == id) keys.push_back(pin_key(name));
+    if (name.id == id) of_id.push_back(name);
   }
-  if (!keys.empty()) BL_RETURN_IF_ERROR(remove_pins(stream, keys, call));
-  return keys.size();
+  BL_RETURN_IF_ERROR(remove_pins(stream, of_id, call));
+  return of_id.size();
+}
+
+Status remove_pins(const Stream& stream, const std::vector<PinName>& names,
+                   const CallOptions& call) {
+  if (names.empty()) return Status::ok();
+  std::vector<std::string> keys;
+  for (const PinName& name : names) keys.push_back(pin_key(name));
+  BL_ASSIGN_OR_RETURN(const auto replies, stream.objects().remove(keys, call));
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (!replies[i].is_ok()) return replies[i].with_context("removing " + keys[i]);
+  }
+  return Status::ok();
 }
 
 Result<std::vector<Pin>> list_pins(const Stream& stream, const CallOptions& call) {

@@ -44,6 +44,10 @@ Result<Pin> pin_step(const Stream& stream, const PinRequest& request, const Call
 Result<std::size_t> unpin(const Stream& stream, const std::string& group, const std::string& id,
                           const CallOptions& call);
 
+/// Removes these pins; some may be gone already. Repeat after an error.
+Status remove_pins(const Stream& stream, const std::vector<PinName>& names,
+                   const CallOptions& call);
+
 /// All pins, or those of one group, in the order of (step, name). A pin that is removed meanwhile
 /// may or may not be among them; one that was acknowledged before this call is. `corruption` for a
 /// damaged pin: nothing may be trimmed then.

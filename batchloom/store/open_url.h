@@ -13,7 +13,7 @@
 #include "batchloom/objstore/retrying_store.h"
 #include "batchloom/store/stream.h"
 
-namespace batchloom::cli {
+namespace batchloom::store {
 
 /// A store URL, taken apart.
 struct StoreLocation {
@@ -37,10 +37,10 @@ class OpenStore {
 
   objstore::ObjectStore& objects() { return *retrying_; }
   Counters& counters() { return counters_; }
-  store::StreamDeps deps() { return {runtime_, *retrying_, counters_}; }
+  StreamDeps deps() { return {runtime_, *retrying_, counters_}; }
   /// The stream in this store; errors name the URL.
-  Result<std::unique_ptr<store::Stream>> open_stream(const CallOptions& call,
-                                                     const store::StreamOptions& options = {});
+  Result<std::unique_ptr<Stream>> open_stream(const CallOptions& call,
+                                              const StreamOptions& options = {});
 
  private:
   OpenStore(const StoreLocation& location, Runtime& runtime);
@@ -55,4 +55,4 @@ class OpenStore {
   std::unique_ptr<objstore::RetryingStore> retrying_;
 };
 
-}  // namespace batchloom::cli
+}  // namespace batchloom::store

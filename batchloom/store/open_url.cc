@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/open_url.h"
+#include "batchloom/store/open_url.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include "batchloom/objstore/posix_file_ops.h"
 #include "batchloom/store/keys.h"
 
-namespace batchloom::cli {
+namespace batchloom::store {
 namespace {
 
 constexpr std::string_view kWhatWorks =
@@ -18,7 +18,7 @@ constexpr std::string_view kWhatWorks =
 std::vector<std::string> stream_folders() {
   std::vector<std::string> folders = {"m", "s", "gc"};
   for (unsigned byte = 0; byte < 256; ++byte) {
-    folders.push_back(fmt::format("{}{:02x}", store::kDataPrefix, byte));
+    folders.push_back(fmt::format("{}{:02x}", kDataPrefix, byte));
   }
   return folders;
 }
@@ -76,11 +76,11 @@ Result<std::unique_ptr<OpenStore>> OpenStore::create(const StoreLocation& locati
   return store;
 }
 
-Result<std::unique_ptr<store::Stream>> OpenStore::open_stream(const CallOptions& call,
-                                                              const store::StreamOptions& options) {
-  auto stream = store::Stream::open(deps(), options, call);
+Result<std::unique_ptr<Stream>> OpenStore::open_stream(const CallOptions& call,
+                                                       const StreamOptions& options) {
+  auto stream = Stream::open(deps(), options, call);
   if (!stream.is_ok()) return stream.status().with_context(location_.url);
   return stream;
 }
 
-}  // namespace batchloom::cli
+}  // namespace batchloom::store

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/open_url.h"
+#include "batchloom/store/open_url.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "batchloom/base/real_runtime.h"
 
-namespace batchloom::cli {
+namespace batchloom::store {
 namespace {
 
 using testing::HasSubstr;
@@ -46,4 +46,4 @@ TEST(OpenStore, NamesAMissingFolder) {
 }
 
 }  // namespace
-}  // namespace batchloom::cli
+}  // namespace batchloom::store
