@@ -90,8 +90,8 @@ client::ConsumerOptions options_of(const Consume& args) {
   if (args.report) options.report_group = args.group;
   options.report_steps = args.report_every;
   if (args.world) {
-    options.plan_step = [ranks = *args.world](store::Step, const store::IndexedStep& step) {
-      return deal_samples(step, ranks);
+    options.plan_step = [ranks = *args.world](const client::StoredStep& stored) {
+      return deal_samples(stored.indexed, ranks);
     };
   }
   return options;

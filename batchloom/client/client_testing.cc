@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -330,6 +331,36 @@ TestStep make_step(const TestStepShape& shape) {
     step.samples.push_back(make_sample(random, sample, shape.width));
   }
   return step;
+}
+
+namespace {
+
+bool is_ring(const StepPlan& plan, const model::MicroBatch& micro_batch) {
+  return plan.tasks[micro_batch.task.value].members.size() > 1;
+}
+
+/// The step of the first seed that `is_right`.
+TestStep find_step(TestStepShape shape, const std::function<bool(const StepPlan&)>& is_right) {
+  for (;; ++shape.seed) {
+    TestStep step = make_step(shape);
+    if (is_right(step.plan)) return step;
+  }
+}
+
+}  // namespace
+
+TestStep make_whole_step(TestStepShape shape) {
+  return find_step(shape, [](const StepPlan& plan) {
+    return std::ranges::none_of(
+        plan.micro_batches, [&](const auto& micro_batch) { return is_ring(plan, micro_batch); });
+  });
+}
+
+TestStep make_ring_step(TestStepShape shape) {
+  return find_step(shape, [](const StepPlan& plan) {
+    return std::ranges::any_of(plan.micro_batches_of(HdpRank(0)),
+                               [&](const auto& micro_batch) { return is_ring(plan, micro_batch); });
+  });
 }
 
 TestStep small_step(std::uint64_t seed, std::uint32_t ranks) {

@@ -51,6 +51,11 @@ struct TestStepShape {
 /// Samples with packs, rings, fillers, masks and tensors among them; a function of `shape`.
 TestStep make_step(const TestStepShape& shape);
 
+/// make_step() with the first seed from the given one on that leaves each sample whole on one rank,
+/// or the first that gives rank 0 a part of one that lies on several.
+TestStep make_whole_step(TestStepShape shape);
+TestStep make_ring_step(TestStepShape shape);
+
 /// A plan that check_plan() accepts, of these samples for so many ranks; a function of the seed.
 /// Samples are cut anywhere, and their chunks may lie on any member of their ring.
 model::StepPlan random_layout(const std::vector<model::PlanSample>& samples, std::uint32_t ranks,

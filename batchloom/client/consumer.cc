@@ -68,6 +68,7 @@ class Consumer::Impl {
         group_(options.report_group),
         report_steps_(std::max(options.report_steps, 1U)),
         opened_with_(opened_with.slot),
+        skipped_(opened_with.skipped),
         steps_(stream_.counters().counter("client_steps")),
         delivered_bytes_(stream_.counters().counter("client_delivered_bytes")),
         position_{.stream = stream_.uuid(),
@@ -77,7 +78,9 @@ class Consumer::Impl {
         fetcher_(feed, {.rank = options.rank,
                         .ranks = options.ranks,
                         .plan_step = std::move(options.plan_step),
-                        .skipped = opened_with.skipped}),
+                        .topology = std::move(options.topology),
+                        .ring_max = options.ring_max,
+                        .skipped = skipped_}),
         prefetcher_(feed, fetcher_, options.prefetch_bytes, options.start) {
     if (!group_.empty()) {
       reporter_ = std::make_unique<CursorReporter>(stream_, group_, options.start);
@@ -103,6 +106,7 @@ class Consumer::Impl {
   }
 
   Slot opened_with() const { return opened_with_; }
+  const std::vector<Step>& skipped() const { return skipped_; }
 
   Status seek(const ConsumerState& state, const CallOptions& call) {
     BL_RETURN_IF_ERROR(stream_.runtime().check(call));
@@ -152,6 +156,7 @@ class Consumer::Impl {
   const std::string group_;
   const std::uint32_t report_steps_;
   const Slot opened_with_;
+  const std::vector<Step> skipped_;
   Counter& steps_;
   Counter& delivered_bytes_;
 
@@ -199,6 +204,10 @@ ConsumerState Consumer::state() const {
 
 Slot Consumer::opened_with() const {
   return impl_->opened_with();
+}
+
+const std::vector<Step>& Consumer::skipped() const {
+  return impl_->skipped();
 }
 
 Status Consumer::seek(const ConsumerState& state, const CallOptions& call) {

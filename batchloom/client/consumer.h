@@ -46,6 +46,12 @@ struct ConsumerOptions {
   /// Absent: runs as they are stored. Else the plan of every step comes from here, and `rank` is
   /// one of its ranks; whole pieces that overlap are then read and cut.
   PlanStep plan_step = nullptr;
+  /// With plan_step: only steps that are laid out for another topology than this one are planned
+  /// anew. Where the stream does not say its topology, the number of HDP ranks tells.
+  std::optional<model::Topology> topology = {};
+  /// The most ranks that may share a sample: a step with a larger ring is `invalid`, for whoever
+  /// runs it alone would train on other gradients. 0: any number.
+  std::uint32_t ring_max = 0;
   Step start = {};
   std::uint64_t samples_hash = 0;  ///< Of the steps before `start`, from a ConsumerState.
   Slot min_slot = {};              ///< Open with this head or a newer one.
@@ -88,6 +94,8 @@ class Consumer {
   ConsumerState state() const;
   /// The head whose SKIPs it took: what other ranks give as min_slot to pass over the same steps.
   Slot opened_with() const;
+  /// Those SKIPs, ascending; some may lie behind.
+  const std::vector<Step>& skipped() const;
 
   /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state. Where
   /// this consumer reports the group's live cursor, going back waits for the store: the cursor is

@@ -334,9 +334,8 @@ TEST(Consumer, ManyShareTheirPolls) {
 /// One consumer per rank of `ranks` reads the whole stream, laid out anew; their batches of each
 /// step must hold what was stored, each token once. Returns what all of them end with.
 ConsumerState read_laid_out_for(ClientWorld& world, std::uint32_t ranks) {
-  const PlanStep plan_step = [ranks](Step step,
-                                     const store::IndexedStep& stored) -> Result<model::StepPlan> {
-    return random_layout(stored.plan.samples, ranks, step.value);
+  const PlanStep plan_step = [ranks](const StoredStep& stored) -> Result<model::StepPlan> {
+    return random_layout(stored.indexed.plan.samples, ranks, stored.step.value);
   };
   std::vector<std::unique_ptr<Consumer>> consumers;
   for (HdpRank rank; rank.value < ranks; ++rank) {

@@ -49,19 +49,6 @@ StepBatch make_batch(const Entry& entry, Run run) {
           .buffers = {std::move(run.bytes)}};
 }
 
-/// `runs` share their bytes; those before `step` are left out.
-FetchedSteps make_steps(const Entry& entry, Step step, std::vector<Run> runs) {
-  FetchedSteps fetched;
-  fetched.held_bytes = runs.front().bytes->size();
-  for (Run& run : runs) {
-    if (entry.first_step + run.position < step) continue;
-    StepBatch batch = make_batch(entry, std::move(run));
-    if (fetched.steps.empty()) batch.fetched_bytes = fetched.held_bytes;
-    fetched.steps.push_back(std::make_shared<const StepBatch>(std::move(batch)));
-  }
-  return fetched;
-}
-
 std::uint64_t slices_bytes(const store::PieceSlices& piece) {
   std::uint64_t bytes = 0;
   piece.for_each([&](const store::Slice& slice) { bytes += slice.size_bytes; });
@@ -100,6 +87,18 @@ std::string_view StepFetcher::advice(Part part) {
   return "";
 }
 
+bool same_layout(const model::Topology& one, const model::Topology& other) {
+  const auto hdp_axes = [](const model::Topology& topology) {
+    std::vector<model::AxisExtent> axes = topology.axes();
+    std::erase_if(axes, [](const model::AxisExtent& axis) {
+      const bool is_hdp = axis.axis == model::Axis::kDp || axis.axis == model::Axis::kCp;
+      return !is_hdp || axis.extent == 1;
+    });
+    return axes;
+  };
+  return hdp_axes(one) == hdp_axes(other);
+}
+
 Status trimmed(Step step, Step first_step) {
   return Status::not_found(
       fmt::format("step {} was trimmed: the stream begins at step {}; start or seek there, from a "
@@ -126,8 +125,8 @@ Step StepFetcher::after_skipped(Step step) const {
 Result<StepRead> StepFetcher::prepare(const store::Head& head, Step step, const CallOptions& call) {
   const Result<Entry> entry = segments_.find(head, step, call);
   if (!entry.is_ok()) return explain({step, Part::kManifest}, entry.status(), call);
-  Result<StepRead> read =
-      options_.plan_step ? prepare_anew(*entry, step, call) : prepare_stored(*entry, step);
+  Result<StepRead> read = plans_anew(head, *entry, step) ? prepare_anew(*entry, step, call)
+                                                         : prepare_stored(*entry, step);
   if (!read.is_ok()) return explain({step, Part::kBatchObject}, read.status(), call);
   read->fetch = [this, step, fetch = std::move(read->fetch)](
                     const CallOptions& fetch_call) -> Result<FetchedSteps> {
@@ -148,6 +147,29 @@ Status StepFetcher::check_ranks(Step step, std::uint32_t ranks) const {
                   "that lays it out for this topology",
                   step.value, ranks, options_.rank.value,
                   options_.ranks == 0 ? "any number" : std::to_string(options_.ranks)));
+}
+
+Status StepFetcher::check_rings(const StepBatch& batch) const {
+  if (options_.ring_max == 0) return Status::ok();
+  for (const store::RunMicroBatch& micro_batch : batch.micro_batches) {
+    if (micro_batch.ring.size() <= options_.ring_max) continue;
+    return Status::invalid(
+        fmt::format("step {} has samples that lie on {} ranks, and in this job {} may share one: "
+                    "take split samples and train by rings, or produce with a balance that keeps "
+                    "them whole",
+                    batch.step.value, micro_batch.ring.size(), options_.ring_max));
+  }
+  return Status::ok();
+}
+
+bool StepFetcher::plans_anew(const store::Head& head, const Entry& entry, Step step) const {
+  if (!options_.plan_step) return false;
+  if (!options_.topology) return true;
+  if (entry.ranks != options_.topology->hdp_size()) return true;
+  const store::TopologyRow* row = head.topology_at(step);
+  if (row == nullptr) return false;  // Nobody said that there is more to it than ranks.
+  const Result<model::Topology> stored = model::Topology::parse(row->axes);
+  return !stored.is_ok() || !same_layout(*stored, *options_.topology);
 }
 
 bool StepFetcher::reads_whole_pack(const Entry& entry, Step step) const {
@@ -189,7 +211,7 @@ Result<FetchedSteps> StepFetcher::read_stored(const Entry& entry, Step step,
   std::vector<Run> runs;
   if (reads_whole_pack(entry, step)) {
     Result<std::vector<Run>> pack = reader_.read_runs(entry, options_.rank, call);
-    if (pack.is_ok()) return counted(make_steps(entry, step, std::move(pack).value()));
+    if (pack.is_ok()) return take_steps(entry, step, std::move(pack).value());
     if (!pack.is(ErrorKind::kCorruption)) return pack.status();
     damaged_ = entry.nonce;
     rereads_.add();
@@ -197,7 +219,22 @@ Result<FetchedSteps> StepFetcher::read_stored(const Entry& entry, Step step,
   BL_ASSIGN_OR_RETURN(Run run,
                       reader_.read_run(entry, position_of(entry, step), options_.rank, call));
   runs.push_back(std::move(run));
-  return counted(make_steps(entry, step, std::move(runs)));
+  return take_steps(entry, step, std::move(runs));
+}
+
+Result<FetchedSteps> StepFetcher::take_steps(const Entry& entry, Step step, std::vector<Run> runs) {
+  FetchedSteps fetched;
+  fetched.held_bytes = runs.front().bytes->size();  // They share them.
+  for (Run& run : runs) {
+    if (entry.first_step + run.position < step) continue;
+    StepBatch batch = make_batch(entry, std::move(run));
+    const Status runnable = check_rings(batch);
+    if (!runnable.is_ok() && fetched.steps.empty()) return runnable;
+    if (!runnable.is_ok()) break;
+    if (fetched.steps.empty()) batch.fetched_bytes = fetched.held_bytes;
+    fetched.steps.push_back(std::make_shared<const StepBatch>(std::move(batch)));
+  }
+  return counted(std::move(fetched));
 }
 
 FetchedSteps StepFetcher::counted(FetchedSteps fetched) {
@@ -213,13 +250,13 @@ Result<std::shared_ptr<const BatchIndex>> StepFetcher::index_of(const Entry& ent
   return index;
 }
 
-Result<model::StepPlan> StepFetcher::plan_anew(Step step, const store::IndexedStep& stored) const {
-  const auto context = [step] { return fmt::format("planning step {} anew", step.value); };
-  Result<model::StepPlan> plan = options_.plan_step(step, stored);
+Result<model::StepPlan> StepFetcher::plan_anew(const StoredStep& stored) const {
+  const auto context = [&] { return fmt::format("planning step {} anew", stored.step.value); };
+  Result<model::StepPlan> plan = options_.plan_step(stored);
   if (!plan.is_ok()) return plan.status().with_context(context());
-  const Status checked = check_replan({stored.plan, *plan, options_.rank});
+  const Status checked = check_replan({stored.indexed.plan, *plan, options_.rank});
   if (!checked.is_ok()) return checked.with_context(context());
-  BL_RETURN_IF_ERROR(check_ranks(step, static_cast<std::uint32_t>(plan->ranks.size())));
+  BL_RETURN_IF_ERROR(check_ranks(stored.step, static_cast<std::uint32_t>(plan->ranks.size())));
   return plan;
 }
 
@@ -229,7 +266,8 @@ Result<StepRead> StepFetcher::prepare_anew(const Entry& entry, Step step, const 
   planned->step = step;
   BL_ASSIGN_OR_RETURN(planned->index, index_of(entry, call));
   const std::uint32_t position = planned->position();
-  BL_ASSIGN_OR_RETURN(planned->plan, plan_anew(step, planned->index->steps[position]));
+  BL_ASSIGN_OR_RETURN(planned->plan,
+                      plan_anew({step, planned->index->steps[position], planned->index->origin}));
   planned->places = overlapping_pieces({planned->stored(), planned->plan, options_.rank});
   StepRead read;
   for (const store::Slice& range :
@@ -252,6 +290,7 @@ Result<FetchedSteps> StepFetcher::read_anew(const Planned& planned, const CallOp
                                    planned.index->token_width, planned.places, stored.pieces));
   batch.step = planned.step;
   batch.producer = planned.entry.producer;
+  BL_RETURN_IF_ERROR(check_rings(batch));
   for (const auto& buffer : stored.buffers) batch.fetched_bytes += buffer->size();
   FetchedSteps fetched;
   for (const auto& buffer : batch.buffers) fetched.held_bytes += buffer->size();

@@ -6,7 +6,8 @@
 //     are kept by the caller. A pack is read step by step where one of its steps is skipped or
 //     proved damaged, so that damage stops nobody before its own step.
 //  3. Anew: the index (read once per object) gives the stored plan, `plan_step` the new one, and
-//     the pieces that overlap are read and cut (replanned_step.h).
+//     the pieces that overlap are read and cut (replanned_step.h). Where a job says what topology
+//     it has, steps that were laid out for it are read as they are stored all the same.
 //  4. Whatever is missing or damaged may have been trimmed since the head was read: the head is
 //     read once more, and says which it is.
 #pragma once
@@ -19,19 +20,30 @@
 
 #include "batchloom/client/head_feed.h"
 #include "batchloom/client/step_batch.h"
+#include "batchloom/model/topology.h"
 #include "batchloom/store/segment_reader.h"
 
 namespace batchloom::client {
 
+/// What the index says of a step.
+struct StoredStep {
+  Step step;
+  const store::IndexedStep& indexed;
+  const store::BatchOrigin& origin;
+};
+
 /// Lays a step's samples out for another topology than the one it was stored for. Pure; every rank
 /// must get the same plan for the same index. Called on the thread that reads ahead.
-using PlanStep = std::function<Result<model::StepPlan>(Step, const store::IndexedStep&)>;
+using PlanStep = std::function<Result<model::StepPlan>(const StoredStep&)>;
 
 /// What to read of each step.
 struct FetchOptions {
   model::HdpRank rank = {};
-  std::uint32_t ranks = 0;         ///< Steps are for so many HDP ranks; 0: for any number.
-  PlanStep plan_step = nullptr;    ///< Absent: steps as they are stored.
+  std::uint32_t ranks = 0;       ///< Steps are for so many HDP ranks; 0: for any number.
+  PlanStep plan_step = nullptr;  ///< Absent: steps as they are stored.
+  /// With plan_step: steps that are laid out for this topology are read as they are stored.
+  std::optional<model::Topology> topology = {};
+  std::uint32_t ring_max = 0;      ///< Ranks that may share a sample; 0: any number.
   std::vector<Step> skipped = {};  ///< Ascending. Never read.
 };
 
@@ -59,8 +71,8 @@ class StepFetcher {
 
   /// Finds `step` and what reading it takes. Precondition: the head's next_step is above it. Errors
   /// of this and of the read: `not_found` for a step that was trimmed; `corruption` for one that is
-  /// damaged or missing; `invalid` for a layout without this rank, or a new plan that is no plan of
-  /// this step; what plan_step answers.
+  /// damaged or missing; `invalid` for a layout without this rank, a ring that is too large, or a
+  /// new plan that is no plan of this step; what plan_step answers.
   Result<StepRead> prepare(const store::Head& head, Step step, const CallOptions& call);
 
   /// `step`, or the first one after it that is not skipped.
@@ -77,9 +89,14 @@ class StepFetcher {
   FetchedSteps counted(FetchedSteps fetched);
   Result<std::shared_ptr<const store::BatchIndex>> index_of(const store::Entry& entry,
                                                             const CallOptions& call);
-  Result<model::StepPlan> plan_anew(Step step, const store::IndexedStep& stored) const;
+  Result<model::StepPlan> plan_anew(const StoredStep& stored) const;
+  /// The batches from `step` on, up to the first that this job cannot run.
+  Result<FetchedSteps> take_steps(const store::Entry& entry, Step step,
+                                  std::vector<store::Run> runs);
   bool reads_whole_pack(const store::Entry& entry, Step step) const;
   Status check_ranks(Step step, std::uint32_t ranks) const;
+  Status check_rings(const StepBatch& batch) const;
+  bool plans_anew(const store::Head& head, const store::Entry& entry, Step step) const;
   enum class Part : std::uint8_t { kManifest, kBatchObject };
   struct Failed {
     Step step;
@@ -103,6 +120,10 @@ class StepFetcher {
   };
   std::optional<CachedIndex> index_;
 };
+
+/// Whether what is laid out for one topology is what the other's ranks run: the same HDP ranks,
+/// and the same groups along cp.
+bool same_layout(const model::Topology& one, const model::Topology& other);
 
 /// The error for a step below the stream's first: `not_found`, naming both.
 Status trimmed(Step step, Step first_step);

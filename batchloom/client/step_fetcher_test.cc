@@ -6,6 +6,7 @@
 
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/client/client_world_testing.h"
+#include "batchloom/store/stream_events.h"
 
 namespace batchloom::client {
 namespace {
@@ -13,6 +14,7 @@ namespace {
 using model::HdpRank;
 using objstore::Operation;
 using store::Answer;
+using testing::ElementsAre;
 using testing::SizeIs;
 
 /// Fetches by hand, without a thread.
@@ -39,8 +41,8 @@ class StepFetcherTest : public testing::Test {
   }
   /// Plans every step for so many ranks.
   static PlanStep plan_for(std::uint32_t ranks) {
-    return [ranks](Step step, const store::IndexedStep& stored) -> Result<model::StepPlan> {
-      return random_layout(stored.plan.samples, ranks, step.value);
+    return [ranks](const StoredStep& stored) -> Result<model::StepPlan> {
+      return random_layout(stored.indexed.plan.samples, ranks, stored.step.value);
     };
   }
 
@@ -242,13 +244,13 @@ TEST_F(StepFetcherTest, TheIndexIsReadOncePerPack) {
 
 TEST_F(StepFetcherTest, SaysWhatIsWrongWithANewPlan) {
   world_.producer().append_small(1, 1, 2);
-  fetcher({.plan_step = [](Step, const store::IndexedStep&) -> Result<model::StepPlan> {
+  fetcher({.plan_step = [](const StoredStep&) -> Result<model::StepPlan> {
     return Status::exhausted("no room for it");
   }});
   EXPECT_TRUE(is_error(fetch(Step(0)).status(), ErrorKind::kExhausted,
                        {"planning step 0 anew", "no room for it"}));
-  fetcher({.plan_step = [](Step, const store::IndexedStep& stored) -> Result<model::StepPlan> {
-    auto samples = stored.plan.samples;
+  fetcher({.plan_step = [](const StoredStep& stored) -> Result<model::StepPlan> {
+    auto samples = stored.indexed.plan.samples;
     samples.pop_back();
     return random_layout(samples, 1, 1);
   }});
@@ -256,6 +258,51 @@ TEST_F(StepFetcherTest, SaysWhatIsWrongWithANewPlan) {
                        {"planning step 0 anew", "3 samples", "4"}));
   fetcher({.ranks = 5, .plan_step = plan_for(3)});
   EXPECT_TRUE(is_error(fetch(Step(0)).status(), ErrorKind::kInvalid, {"3 HDP ranks", "of 5"}));
+}
+
+model::Topology topology(std::string_view axes) {
+  return must(model::Topology::parse(axes));
+}
+
+TEST_F(StepFetcherTest, StepsForTheJobsTopologyAreReadAsTheyAreStored) {
+  world_.producer().append_small(1, 1, 2);
+  must(store::set_topology(world_.other(), topology("pp=2 dp=2"), {}));
+  world_.producer().append_small(1, 1, 2);
+  const PlanStep refuse = [](const StoredStep&) -> Result<model::StepPlan> {
+    return Status::exhausted("planned anew");
+  };
+  const auto is_planned_anew = [&](Step step, std::string_view axes) {
+    fetcher({.plan_step = refuse, .topology = topology(axes)});
+    return fetch(step).is(ErrorKind::kExhausted);
+  };
+  EXPECT_FALSE(is_planned_anew(Step(0), "dp=2"));
+  EXPECT_FALSE(is_planned_anew(Step(0), "cp=2")) << "nobody said what these two ranks are";
+  EXPECT_TRUE(is_planned_anew(Step(0), "dp=3"));
+  EXPECT_FALSE(is_planned_anew(Step(1), "dp=2 tp=4"));
+  EXPECT_TRUE(is_planned_anew(Step(1), "cp=2"));
+  fetcher({.plan_step = refuse});
+  EXPECT_TRUE(fetch(Step(1)).is(ErrorKind::kExhausted)) << "a job that does not say";
+}
+
+TEST(SameLayout, IsThatOfTheHdpRanks) {
+  EXPECT_TRUE(same_layout(topology("pp=4 dp=2 cp=3 tp=2"), topology("dp=2 cp=3")));
+  EXPECT_TRUE(same_layout(topology("dp=1"), topology("tp=8")));
+  EXPECT_FALSE(same_layout(topology("dp=2 cp=3"), topology("dp=3 cp=2")));
+  EXPECT_FALSE(same_layout(topology("dp=2 cp=3"), topology("cp=3 dp=2"))) << "other neighbours";
+  EXPECT_FALSE(same_layout(topology("dp=4"), topology("cp=4")));
+}
+
+TEST_F(StepFetcherTest, RefusesRingsThatTheJobDoesNotRun) {
+  const TestStep pack[] = {make_whole_step({.ranks = 3}), make_ring_step({.ranks = 3})};
+  world_.producer().append(pack);
+  fetcher({.ring_max = 1});
+  EXPECT_THAT(numbers(must_fetch(Step(0))), ElementsAre(0)) << "the first harms nobody";
+  EXPECT_TRUE(is_error(fetch(Step(1)).status(), ErrorKind::kInvalid,
+                       {"step 1", "in this job 1 may share one"}));
+  fetcher({.ring_max = 3});
+  EXPECT_THAT(numbers(must_fetch(Step(0))), ElementsAre(0, 1));
+  fetcher({.plan_step = plan_for(1), .ring_max = 1});
+  EXPECT_TRUE(fetch(Step(1)).is_ok()) << "the rings of the new plan count";
 }
 
 TEST_F(StepFetcherTest, ADamagedPieceReachesNoOtherTopology) {

@@ -153,9 +153,9 @@ class ConsumerActor {
         .report_group = leads() ? trainer_.group() : "",
         .report_steps = shape.report_steps};
     if (shape.ranks != 0) {
-      options.plan_step = [&sources = world_.sources(), ranks = shape.ranks](
-                              Step, const store::IndexedStep& step) {
-        return sources.plan_anew(step, ranks);
+      options.plan_step = [&sources = world_.sources(),
+                           ranks = shape.ranks](const client::StoredStep& stored) {
+        return sources.plan_anew(stored.indexed, ranks);
       };
     }
     return options;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+
+#include "batchloom/client/step_fetcher.h"
+#include "batchloom/planning/cost_model.h"
+
+namespace batchloom::client {
+
+/// Lays stored steps out for a topology, as the planner would have done at first:
+///
+///   strategy  the stored plan's, where the planner knows it; else lpt: whole samples within the
+///             groups along cp
+///   costs     those the index carries, else those it names, else h200-llama7b: every rank takes
+///             the same
+///   capacity  the index's; where it states none, what the stored plan's fullest micro-batch holds
+///
+/// One thread at a time.
+class Replanner {
+ public:
+  explicit Replanner(model::Topology topology) : topology_(std::move(topology)) {}
+
+  /// The plan of the same samples, in their stored order; the same for every caller. `invalid`, as
+  /// of planning::plan_with(): a sample that fits nowhere (ErrorCase::kDoesNotFit, naming what it
+  /// needs and what there is), and a cost table that is none.
+  Result<model::StepPlan> plan(const StoredStep& stored);
+
+ private:
+  Result<planning::CostModel> costs_of(const store::BatchOrigin& origin);
+
+  struct CachedCosts {
+    std::string name;
+    Bytes table;
+    planning::CostModel costs;
+  };
+
+  const model::Topology topology_;
+  std::optional<CachedCosts> cached_;
+};
+
+/// A Replanner as ConsumerOptions::plan_step.
+PlanStep plan_for(model::Topology topology);
+
+}  // namespace batchloom::client
