@@ -44,6 +44,8 @@ function(add_module NAME)
   set(target batchloom_${NAME})
   add_library(${target} STATIC ${sources})
   add_library(batchloom::${NAME} ALIAS ${target})
+  # The Python extension is a shared library and holds it.
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ${BATCHLOOM_PYTHON})
   set_property(GLOBAL APPEND PROPERTY BATCHLOOM_MODULES batchloom::${NAME})
   target_sources(${target} PUBLIC
     FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})

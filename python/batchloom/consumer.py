@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A rank's way through a stream of batches."""
+
+import atexit
+import os
+import weakref
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Literal, Self
+
+from . import _core
+from ._core import Batch, Topology
+from .errors import Invalid
+
+Framework = Literal["numpy", "torch"]
+
+
+class Consumer(Iterator[Batch]):
+    """Hands out the steps of a stream to one rank of a job, in order, read ahead and verified.
+
+    >>> data = Consumer("./stream", rank=0, world_size=8, group="run-7")  # doctest: +SKIP
+    >>> for batch in data:                                                # doctest: +SKIP
+    ...     for mb in batch.micro_batches:
+    ...         loss = model(mb.tokens, mb.positions, mb.cu_seqlens, mb.labels)
+
+    Iterating waits for steps that are not committed yet, and ends with an ended stream. One thread
+    at a time, and in the process that opened it: forked ones open their own.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        rank: int,
+        world_size: int | None = None,
+        topology: Topology | str | None = None,
+        group: str = "default",
+        resume: bytes | None = None,
+        start: int | None = None,
+        min_slot: int = 0,
+        prefetch_bytes: int = 256 << 20,
+        framework: Framework = "numpy",
+        open_timeout: float = 60.0,
+        split_samples: bool = False,
+    ) -> None:
+        """Opens the stream, and waits for it up to `open_timeout` seconds.
+
+        path: "./dir", "/abs/dir", "file:///abs/dir", or a path object.
+        rank, world_size: this rank, and how many there are. Steps that were laid out for another
+            number are laid out anew, with the same samples.
+        topology: instead of `world_size` where tp, cp or pp exceed 1: "pp=1 dp=4 cp=1 tp=2".
+        group: the job. Its pins and its cursor keep the steps that it may need.
+        resume: the `state` of the last batch that the model's checkpoint knows of.
+        start: without a state, the first step. A group that has run before needs one of the two.
+        min_slot: a manifest slot; all ranks that open with the same one pass over the same SKIPs.
+        prefetch_bytes: the most that is read ahead.
+        framework: what arrays are: NumPy's, or torch's tensors over the same memory.
+        split_samples: take steps in which a sample lies on more ranks than the extent of cp.
+        """
+        if framework not in ("numpy", "torch"):
+            raise Invalid(f"framework={framework!r}: there are 'numpy' and 'torch'")
+        if framework == "torch":
+            import torch  # noqa: F401, PLC0415  So that its absence is seen here.
+        self._core = _core.Consumer(
+            url_of(path),
+            rank=rank,
+            topology=topology_of(world_size, topology),
+            group=group,
+            resume=resume,
+            start=start,
+            min_slot=min_slot,
+            prefetch_bytes=prefetch_bytes,
+            for_torch=framework == "torch",
+            open_timeout=open_timeout,
+            split_samples=split_samples,
+            report_cursor=True,
+        )
+        _open_consumers.add(self)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Batch:
+        batch = self._core.next(None)
+        if batch is None:
+            raise StopIteration
+        return batch
+
+    def next(self, timeout: float | None = None) -> Batch | None:
+        """The next step; None at the end of the stream. Unavailable after `timeout` seconds: it is
+        still the next one."""
+        return self._core.next(timeout)
+
+    def pin(self, state: bytes, *, name: str, keep: int | None = None) -> None:
+        """Keeps the steps from `state` on for the checkpoint called `name`, before it is written.
+
+        With `keep`, the group's older pins of the same series go, but for the newest `keep`. Names
+        that differ only in their digits are a series: "step-10" and "step-20".
+        """
+        self._core.pin(state, name, keep)
+
+    def unpin(self, name: str) -> int:
+        """Removes the group's pins of this name, and says how many there were."""
+        return self._core.unpin(name)
+
+    def seek(self, state: bytes) -> None:
+        """Goes on where `state` says, forward or back."""
+        self._core.seek(state)
+
+    @property
+    def cursor(self) -> int:
+        """The next step."""
+        return self._core.cursor
+
+    @property
+    def slot(self) -> int:
+        """The manifest slot that it opened with: what other ranks take as `min_slot`."""
+        return self._core.slot
+
+    def counters(self) -> dict[str, int]:
+        """What was counted so far, by name: steps, bytes, requests, stalls, buffers."""
+        return self._core.counters()
+
+    def close(self) -> None:
+        """The job is done: reading ends, and producers need not wait for this group any more."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # After an error the group still needs its steps: whoever resumes goes on there.
+        if kind is None:
+            self.close()
+        else:
+            self._core.release()
+
+
+# The threads of open consumers end before the interpreter does.
+_open_consumers: "weakref.WeakSet[Consumer]" = weakref.WeakSet()
+
+
+@atexit.register
+def _release_all() -> None:
+    for consumer in list(_open_consumers):
+        consumer._core.release()
+
+
+def url_of(path: str | os.PathLike[str]) -> str:
+    """A store URL. What is given as text must be one; a path object may be any path."""
+    if isinstance(path, str):
+        return path
+    return os.path.abspath(os.fspath(path))
+
+
+def topology_of(world_size: int | None, topology: Topology | str | None) -> Topology:
+    """The job's topology. Invalid without either, and where they differ."""
+    if topology is None:
+        if world_size is None:
+            raise Invalid("give world_size, or topology where tp, cp or pp exceed 1")
+        if world_size < 1:
+            raise Invalid(f"world_size={world_size}: a job has at least 1 rank")
+        return Topology(f"dp={world_size}")
+    if isinstance(topology, str):
+        topology = Topology(topology)
+    if world_size is not None and world_size != topology.world_size:
+        raise Invalid(
+            f"world_size={world_size}, but topology={str(topology)!r} has "
+            f"{topology.world_size} ranks: leave out world_size"
+        )
+    return topology
