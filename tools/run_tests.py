@@ -64,6 +64,7 @@ def pytest(stage: str, folder: str) -> Command:
 STAGES = (
     Stage("dev", (build("dev"), ctest("dev"))),
     Stage("python", (pytest("python", "tests"),)),
+    Stage("package", (pytest("package", "python/tests"),)),
     Stage(
         "clang",
         (build("clang"), ("build/clang/batchloom", "sim", "store", "--seeds=100")),
