@@ -14,8 +14,13 @@ import pytest
 from conftest import Run, produce
 
 
+# What a shell runs in the background ignores SIGINT, and so would its children.
+TAKES_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def python(code: str, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", textwrap.dedent(code), *map(str, arguments)]
+    code = TAKES_CTRL_C + textwrap.dedent(code)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
