@@ -70,11 +70,13 @@ TEST_F(GlobTest, WildcardsStandForPartsOfNames) {
 
 TEST_F(GlobTest, NamesAreBytesWhateverTheLocale) {
   make("\xff.x");
+  make("\u00e9.x");
   make("b.x");
   make("B.x");
   const std::string before = std::setlocale(LC_ALL, nullptr);
   std::setlocale(LC_ALL, "C.UTF-8");
   EXPECT_EQ(matching("?.x"), (Files{"B.x", "b.x", "\xff.x"}));
+  EXPECT_EQ(matching("??.x"), (Files{"\u00e9.x"}));
   EXPECT_EQ(matching("[a-c].x"), (Files{"b.x"}));
   std::setlocale(LC_ALL, before.c_str());
 }

@@ -141,6 +141,8 @@ TEST(JsonlReader, IdsAreSetAroundRecords) {
   EXPECT_EQ(record.ids, (Ids{256, 65, 65, 66, 257, 258}));
   EXPECT_EQ(record.loss_mask, (Mask{0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(size_of(record).valid_labels, 3U);
+  EXPECT_EQ(read(R"({"answer":"","prompt":"A"})", kAnswerSettings).loss_mask, (Mask{0, 0, 1, 1}))
+      << "what follows an answer counts as it would";
   JsonlSettings all = kAnswerSettings;
   all.loss_on = LossOn::kAll;
   EXPECT_EQ(read(R"({"answer":"B","prompt":"AA"})", all).loss_mask, Mask{});
@@ -339,6 +341,14 @@ TEST(JsonlReader, FieldsLossAndTokenizerGoTogether) {
   settings.fields = AnswerFields{"x", "x"};
   EXPECT_EQ(status_of(settings, plain_bytes()).message(),
             "fields: prompt and answer are both 'x'; name two fields");
+}
+
+TEST(JsonlReader, NoLabelBelongsToTheFirstId) {
+  EXPECT_EQ(size_of(read_line(R"({"ids":[7,8,9],"mask":[1,0,1]})", kTokenSettings)).valid_labels,
+            1U);
+  EXPECT_EQ(size_of(read_line(R"({"ids":[7],"mask":[1]})", kTokenSettings)).valid_labels, 0U);
+  EXPECT_EQ(size_of(read_line(R"({"t":"abc"})", text_in("t"))).valid_labels, 2U);
+  EXPECT_EQ(size_of(read_line(R"({"t":""})", text_in("t"))).valid_labels, 0U);
 }
 
 /// Some memory is kept from record to record; what it held before does not show.
