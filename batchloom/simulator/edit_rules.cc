@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace batchloom::simulator {
 namespace {
 
 using store::Entry;
 using store::Head;
+using store::MembershipRow;
 using store::SegmentRef;
 using store::Step;
 using store::TopologyRow;
@@ -31,19 +33,21 @@ std::vector<std::vector<SegmentRef>> needed_segments(const Head& head, Step firs
   return needed;
 }
 
-/// The rows that hold for `first_step` or a later one.
-std::vector<TopologyRow> needed_topologies(const Head& head, Step first_step) {
-  std::vector<TopologyRow> needed;
-  for (const TopologyRow& row : head.topologies) {
+/// Those of `rows`, which each hold until the next one, that hold for `first_step` or a later one.
+template <class Row>
+std::vector<Row> needed_rows(const std::vector<Row>& rows, Step first_step) {
+  std::vector<Row> needed;
+  for (const Row& row : rows) {
     if (row.from_step <= first_step) needed.clear();
     needed.push_back(row);
   }
   return needed;
 }
 
-std::vector<TopologyRow> topologies_below(const Head& head, Step step) {
-  std::vector<TopologyRow> below;
-  for (const TopologyRow& row : head.topologies) {
+template <class Row>
+std::vector<Row> rows_below(const std::vector<Row>& rows, Step step) {
+  std::vector<Row> below;
+  for (const Row& row : rows) {
     if (row.from_step < step) below.push_back(row);
   }
   return below;
@@ -77,6 +81,7 @@ class EditRules {
     if (after_.trim_intent != before_.trim_intent) fail("I12", "an intent was changed " + who);
     if (after_.ended != before_.ended) fail("I15", "the stream was ended or reopened " + who);
     if (after_.topologies != before_.topologies) fail("I15", "the topology was changed " + who);
+    if (after_.memberships != before_.memberships) fail("I15", "memberships were changed " + who);
     if (after_.skipped != before_.skipped) fail("I15", "what is skipped was changed " + who);
     const TopologyRow* topology = before_.topologies.empty() ? nullptr : &before_.topologies.back();
     for (const Entry& entry : after_.tail) {
@@ -115,6 +120,9 @@ class EditRules {
     } else if (after_.topologies != before_.topologies) {
       check_topology();
       made.topologies = after_.topologies;
+    } else if (after_.memberships != before_.memberships) {
+      check_membership();
+      made.memberships = after_.memberships;
     } else {
       made.ended = after_.ended;
     }
@@ -153,8 +161,10 @@ class EditRules {
     compare("I3", "segments", before_.segments, needed_segments(before_, first_step),
             after_.segments, made.segments);
     compare("I15", "SKIPs", before_.skipped, skipped, after_.skipped, made.skipped);
-    compare("I15", "topologies", before_.topologies, needed_topologies(before_, first_step),
+    compare("I15", "topologies", before_.topologies, needed_rows(before_.topologies, first_step),
             after_.topologies, made.topologies);
+    compare("I15", "memberships", before_.memberships, needed_rows(before_.memberships, first_step),
+            after_.memberships, made.memberships);
     made.first_step = first_step;
   }
 
@@ -168,8 +178,38 @@ class EditRules {
 
   void check_topology() {
     const Step from = before_.next_step;
-    if (topologies_below(after_, from) == topologies_below(before_, from)) return;
+    if (rows_below(after_.topologies, from) == rows_below(before_.topologies, from)) return;
     fail("I15", fmt::format("a topology of a step below {} changed", from.value));
+  }
+
+  /// What was set, replaced or taken back is of one step, which is not committed yet.
+  void check_membership() {
+    const Step next_step = before_.next_step;
+    if (rows_below(after_.memberships, next_step) != rows_below(before_.memberships, next_step)) {
+      fail("I15", fmt::format("a membership of a step below {} changed", next_step.value));
+    }
+    std::set<Step> changed;
+    const auto compare = [&](const Head& left, const Head& right) {
+      for (const MembershipRow& row : left.memberships) {
+        if (std::ranges::count(right.memberships, row) == 0) changed.insert(row.from_step);
+      }
+    };
+    compare(before_, after_);
+    compare(after_, before_);
+    if (changed.size() != 1) {
+      fail("I8", fmt::format("memberships of {} steps changed", changed.size()));
+    }
+    for (const MembershipRow& row : after_.memberships) {
+      if (std::ranges::count(before_.memberships, row) == 0) check_setter(row);
+    }
+  }
+
+  void check_setter(const MembershipRow& row) {
+    const store::ProducerRow* producer = before_.find_producer(row.producer);
+    if (producer != nullptr && producer->term == row.term) return;
+    fail("I8", fmt::format("the membership from step {} was set in term {} of {}, which is not its "
+                           "term",
+                           row.from_step.value, row.term.value, row.producer));
   }
 
   const Head& before_;

@@ -138,6 +138,60 @@ TEST_F(EditRulesTest, ATopologyHoldsFromTheNextStepOn) {
   EXPECT_TRUE(stream_.is_right());
 }
 
+TEST_F(EditRulesTest, AMembershipHoldsFromAStepThatIsNotCommitted) {
+  stream_.commit(stream_.membership("a", 7, 1));
+  stream_.commit(stream_.membership("a", 9, 2));
+  stream_.commit(stream_.membership("a", 9, 3));
+  stream_.commit(stream_.membership("a", 8, 2));
+  commit(stream_.edit(), [](Head& next) { next.memberships.pop_back(); });
+  EXPECT_TRUE(stream_.is_right());
+  EXPECT_EQ(counts().memberships, 5U);
+  EXPECT_EQ(counts().replaced_memberships, 2U);
+  EXPECT_EQ(stream_.history().slot(Slot(11))->memberships.size(), 2U);
+  // A trim leaves those that hold, and those that will.
+  for (int i = 0; i < 2; ++i) stream_.commit(stream_.batch("a"));
+  commit(stream_.intent(8));
+  commit(stream_.trim(8));
+  EXPECT_EQ(stream_.head().memberships.size(), 1U);
+  EXPECT_TRUE(stream_.is_right());
+  EXPECT_EQ(counts().memberships, 5U) << "a trim sets none";
+}
+
+TEST_F(EditRulesTest, I15NoMembershipOfACommittedStepChanges) {
+  stream_.commit(stream_.membership("a", 6, 1));
+  EXPECT_TRUE(stream_.breaks_only("I15", "a membership of a step below 7 changed"));
+}
+
+TEST_F(EditRulesTest, I15ATrimLeavesTheMembershipsThatAreNeeded) {
+  stream_.commit(stream_.membership("a", 7, 1));
+  commit(stream_.intent(4));
+  commit(stream_.trim(4), [](Head& next) { next.memberships.clear(); });
+  EXPECT_TRUE(stream_.breaks_only("I15", "a trim to 4 leaves other memberships than"));
+}
+
+TEST_F(EditRulesTest, I8AMembershipIsSetInTheTermOfItsProducer) {
+  commit(stream_.membership("a", 7, 0), [](Head& next) {
+    next.memberships[0].ref.reset();
+    next.memberships[0].term = store::Term(1);
+  });
+  EXPECT_TRUE(stream_.breaks_only("I8", "set in term 1 of a, which is not its term"));
+  stream_.violations() = {};
+  commit(stream_.membership("a", 8, 0), [](Head& next) {
+    next.memberships[1].ref.reset();
+    next.memberships[1].producer = "z";
+  });
+  EXPECT_TRUE(stream_.breaks_only("I8", "the membership from step 8 was set in term 2 of z"));
+}
+
+TEST_F(EditRulesTest, I8AnEventSetsOneMembership) {
+  commit(stream_.membership("a", 7, 0), [](Head& next) {
+    next.memberships[0].ref.reset();
+    next.memberships.push_back(next.memberships[0]);
+    next.memberships[1].from_step = Step(9);
+  });
+  EXPECT_TRUE(stream_.breaks_only("I8", "memberships of 2 steps changed"));
+}
+
 TEST_F(EditRulesTest, I11TheFirstStepNeverFalls) {
   commit(stream_.intent(6));
   commit(stream_.trim(6));
@@ -162,7 +216,16 @@ TEST_F(EditRulesTest, I15AProducerChangesNoEvent) {
   const std::pair<std::function<void(Head&)>, const char*> spoils[] = {
       {[](Head& next) { next.ended = true; }, "ended or reopened by producer a"},
       {[](Head& next) { next.skipped.emplace_back(3); }, "what is skipped was changed by producer"},
-      {[](Head& next) { add_topology(next, 0); }, "the topology was changed by producer a"}};
+      {[](Head& next) { add_topology(next, 0); }, "the topology was changed by producer a"},
+      {[](Head& next) {
+         next.memberships.push_back({.from_step = Step(9),
+                                     .digest = {},
+                                     .producer = "a",
+                                     .term = store::Term(2),
+                                     .inline_keys = {},
+                                     .ref = {}});
+       },
+       "memberships were changed by producer a"}};
   for (const auto& [spoil, reason] : spoils) {
     HandmadeStream stream;
     stream.commit(stream.fence("a"));

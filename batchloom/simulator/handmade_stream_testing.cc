@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "batchloom/simulator/membership_keys.h"
 #include "batchloom/simulator/source_state.h"
 #include "batchloom/store/keys.h"
 #include "batchloom/store/pin_codec.h"
@@ -113,6 +114,31 @@ Head HandmadeStream::intent(std::uint64_t step) const {
 Head HandmadeStream::trim(std::uint64_t step) const {
   Head next = store::complete_trim(head(), Step(step), {});
   next.writer = {};
+  return next;
+}
+
+Head HandmadeStream::membership(const std::string& producer, std::uint64_t step,
+                                std::uint64_t keys) {
+  Head next = edit();
+  const ProducerRow& setter = *next.find_producer(producer);
+  const store::MembershipDigest digest{.high = 0, .low = keys};
+  const store::Encoded object = store::encode_membership(uuid_, membership_keys(digest));
+  store::MembershipRow row{
+      .from_step = Step(step),
+      .digest = digest,
+      .producer = producer,
+      .term = setter.term,
+      .inline_keys = {},
+      .ref = store::MembershipRef{.seq = setter.next_seq,
+                                  .nonce = next_nonce(),
+                                  .size_bytes = static_cast<std::uint32_t>(object.bytes.size()),
+                                  .crc = object.crc}};
+  put(store::data_key(row.object()), object.bytes);
+  std::erase_if(next.memberships,
+                [&](const store::MembershipRow& old) { return old.from_step == row.from_step; });
+  next.memberships.insert(std::ranges::upper_bound(next.memberships, row.from_step, {},
+                                                   &store::MembershipRow::from_step),
+                          row);
   return next;
 }
 

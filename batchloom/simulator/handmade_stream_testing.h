@@ -46,6 +46,9 @@ class HandmadeStream {
   store::Head intent(std::uint64_t step) const;
   /// The next head, in which the announced trim has come to `step`.
   store::Head trim(std::uint64_t step) const;
+  /// The next head, in which `producer` has set the membership from `step` on, by keys with the
+  /// digest `keys` in an object of their own.
+  store::Head membership(const std::string& producer, std::uint64_t step, std::uint64_t keys);
   /// The next head with one batch object, of `records` records that continue the producer's source.
   store::Head batch(const std::string& producer, std::uint64_t records = 1);
   /// Uploads a batch object of `body`, and appends its entry to the tail of `next`, with the state

@@ -17,8 +17,8 @@ using store::Step;
 // One pause in so many is followed by a look at the stream.
 constexpr std::uint64_t kLookOdds = 10;
 
-constexpr ToldEvent kEnded{.skipped = {}, .ended = true, .ranks = {}};
-constexpr ToldEvent kReopened{.skipped = {}, .ended = false, .ranks = {}};
+const ToldEvent kEnded{.ended = true};
+const ToldEvent kReopened{.ended = false};
 
 class Operator {
  public:
@@ -57,8 +57,7 @@ class Operator {
     const std::uint32_t ranks = one_in(runtime_, 2) ? scenario.ranks : scenario.other_ranks;
     BL_ASSIGN_OR_RETURN(const auto topology,
                         model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}}));
-    return told({.skipped = {}, .ended = {}, .ranks = ranks},
-                store::set_topology(stream_, topology, {}));
+    return told({.ranks = ranks}, store::set_topology(stream_, topology, {}));
   }
 
   /// Then all trainers have to pass over the step, once they open again.
@@ -75,7 +74,7 @@ class Operator {
         trainer.raise_min_slot((*receipt).head->head.slot);
       }
     }
-    return told({.skipped = step, .ended = {}, .ranks = {}}, receipt);
+    return told({.skipped = step}, receipt);
   }
 
   Status told(const ToldEvent& event, const Result<EditReceipt>& receipt) {

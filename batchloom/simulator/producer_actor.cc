@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A producer's process in a StoreWorld: uploads and commits what is left of its source.
 #include "batchloom/simulator/actor.h"
+#include "batchloom/simulator/membership_keys.h"
 #include "batchloom/simulator/source_state.h"
 #include "batchloom/simulator/store_world_state.h"
 #include "batchloom/store/ordered_appender.h"
@@ -13,6 +14,12 @@ using store::ProducerSession;
 using store::Seq;
 using store::Slot;
 
+// One commit in so many comes after a change of membership, as long as the world takes some.
+constexpr std::uint64_t kMembershipOdds = 3;
+// Digests are few, so that keys which hold already are set again.
+constexpr std::uint64_t kDigests = 7;
+// A change is for one of so many steps from the next one on.
+constexpr std::uint64_t kMembershipSteps = 5;
 // One commit in so many has a deadline that may well pass.
 constexpr std::uint64_t kCommitDeadlineOdds = 4;
 
@@ -46,6 +53,7 @@ class Producer {
       while (!at_end() && batches.size() < wanted) {
         BL_ASSIGN_OR_RETURN(batches.emplace_back(), upload_next());
       }
+      if (one_in(runtime_, kMembershipOdds)) BL_RETURN_IF_ERROR(change_membership());
       BL_RETURN_IF_ERROR(commit(batches));
     }
     return Status::ok();
@@ -53,6 +61,7 @@ class Producer {
 
   /// The same with several threads and an OrderedAppender.
   Status produce_ordered() {
+    BL_RETURN_IF_ERROR(change_membership());
     const Slot newest_before = world_.history().newest();
     store::OrderedAppenderOptions options{.pending_bytes_max = 4000, .on_commit = {}};
     options.on_commit = [this](std::span<const PendingBatch> batches,
@@ -127,6 +136,38 @@ class Producer {
       } else if (!error.is(ErrorKind::kUnavailable) && !error.is(ErrorKind::kUnknownOutcome)) {
         return error;
       }
+    }
+  }
+
+  store::Step draw_membership_step(const store::Head& head) {
+    const store::Step next_step = head.next_step;
+    const bool may_replace =
+        !head.memberships.empty() && head.memberships.back().from_step >= next_step;
+    if (may_replace && one_in(runtime_, 2)) return head.memberships.back().from_step;
+    return next_step + draw(runtime_, kMembershipSteps);
+  }
+
+  /// Other keys decide membership, from a step on that comes soon or has been passed meanwhile.
+  Status change_membership() {
+    if (!world_.take_membership()) return Status::ok();
+    BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader_.latest({}));
+    store::Membership wanted{.from_step = draw_membership_step(head->head),
+                             .digest = {.high = 0, .low = draw(runtime_, kDigests)},
+                             .keys = {}};
+    wanted.keys = membership_keys(wanted.digest);
+    for (;;) {
+      const auto receipt =
+          session_.set_membership(wanted, draw_call(runtime_, kCommitDeadlineOdds));
+      if (receipt.is_ok()) {
+        world_.judge().event_told({.membership = wanted}, *receipt);
+        return Status::ok();
+      }
+      const Status& error = receipt.status();
+      if (error.is(ErrorKind::kInvalid)) {
+        world_.judge().membership_refused(wanted.from_step, world_.is_distorted(connection_));
+        return Status::ok();
+      }
+      if (!error.is(ErrorKind::kUnavailable) && !error.is(ErrorKind::kUnknownOutcome)) return error;
     }
   }
 

@@ -2,10 +2,20 @@
 // The processes of a StoreWorld that look after the stream, or just look at it.
 #include "batchloom/simulator/actor.h"
 #include "batchloom/simulator/store_world_state.h"
+#include "batchloom/store/membership.h"
 #include "batchloom/store/reclaimer.h"
 
 namespace batchloom::simulator {
 namespace {
+
+Status look_at_membership(StoreWorld& world, const store::Stream& stream, store::Step step) {
+  const store::Slot newest_before = world.history().newest();
+  const auto read = store::read_membership(stream, step, {});
+  if (!read.is_ok() && !read.is(ErrorKind::kNotFound)) return read.status();
+  world.judge().membership_read(step, read.is_ok() ? std::optional(*read) : std::nullopt,
+                                newest_before);
+  return Status::ok();
+}
 
 Status observe(StoreWorld& world, const Connection& connection) {
   Runtime& runtime = *connection.process;
@@ -31,6 +41,9 @@ Status observe(StoreWorld& world, const Connection& connection) {
         world.judge().trimmed_told(step);
       }
     }
+    const store::Step next_step = head->head.next_step;
+    BL_RETURN_IF_ERROR(
+        look_at_membership(world, *stream, first_step + draw(runtime, next_step - first_step + 5)));
     BL_RETURN_IF_ERROR(pause(runtime));
   }
   return Status::ok();

@@ -44,6 +44,11 @@ bool StoreHistory::is_needed(std::string_view key) const {
     const Published* published = find_published(*name);
     return published != nullptr && published->end > head_.first_step;
   }
+  if (name->kind == DataKind::kMembership) {
+    return std::ranges::any_of(head_.memberships, [&](const store::MembershipRow& row) {
+      return row.ref && row.object() == *name;
+    });
+  }
   const ProducerRow* row = head_.find_producer(name->producer);
   return row != nullptr && row->state.ref && row->state_object() == *name;
 }
@@ -128,6 +133,7 @@ void StoreHistory::on_slot(Slot slot, const Bytes& bytes) {
   if (!slots_.empty()) check_edit(head_, next, violations_);
   append_entries(next);
   check_rows(next);
+  check_memberships(next);
   check_tree(next);
   note(*stored);
   pins_.check(head_.first_step);
@@ -149,11 +155,17 @@ void StoreHistory::note(const store::StoredHead& stored) {
     return head.topologies.empty() ? store::TopologyRow() : head.topologies.back();
   };
   if (newest_of(next) != newest_of(head_)) ++counts_.topologies;
+  const bool is_trim = next.trim_intent != head_.trim_intent;
+  if (!is_trim && next.memberships != head_.memberships) {
+    ++counts_.memberships;
+    if (next.memberships.size() <= head_.memberships.size()) ++counts_.replaced_memberships;
+  }
   slots_.push_back({.crc = stored.crc,
                     .first_step = next.first_step,
                     .next_step = next.next_step,
                     .ended = next.ended,
-                    .ranks = newest_of(next).ranks});
+                    .ranks = newest_of(next).ranks,
+                    .memberships = next.memberships});
   head_ = next;
 }
 

@@ -43,6 +43,7 @@ struct SlotFacts {
   store::Step next_step;
   bool ended = false;
   std::uint32_t ranks = 0;  ///< Of what may be appended; 0: any number.
+  std::vector<store::MembershipRow> memberships;
 };
 
 /// How often heads and removals did what.
@@ -55,6 +56,8 @@ struct HistoryCounts {
   std::uint64_t ends = 0;
   std::uint64_t reopenings = 0;
   std::uint64_t topologies = 0;
+  std::uint64_t memberships = 0;           ///< Set, or taken back.
+  std::uint64_t replaced_memberships = 0;  ///< By others from the same step on, or by none.
   std::uint64_t orphaned_batches_removed = 0;
   std::uint64_t trimmed_batches_removed = 0;
   std::uint64_t orphaned_segments_removed = 0;
@@ -135,6 +138,8 @@ class StoreHistory final : public BucketObserver {
   void check_rows(const store::Head& next);
   void check_row(const store::Head& next, const store::ProducerRow& row);
   void check_state(const store::ProducerRow& row);
+  void check_memberships(const store::Head& next);
+  void check_keys(const store::Head& next, const store::MembershipRow& row);
   void append_entries(const store::Head& next);
   void append_entry(const store::Head& next, const store::Entry& entry);
   void check_object(const store::Entry& entry, const std::string& where);

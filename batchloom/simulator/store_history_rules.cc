@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "batchloom/simulator/membership_keys.h"
 #include "batchloom/simulator/source_state.h"
 #include "batchloom/simulator/store_history.h"
 #include "batchloom/store/keys.h"
@@ -12,6 +13,7 @@ namespace batchloom::simulator {
 
 using store::Entry;
 using store::Head;
+using store::MembershipRow;
 using store::ProducerRow;
 using store::Step;
 using store::Term;
@@ -155,6 +157,31 @@ void StoreHistory::check_state(const ProducerRow& row) {
     violations_.add(
         "I7", fmt::format("producer {}: its state says {} records, its batches {}", row.producer,
                           decode_source_state(state), consumed(row.producer)));
+  }
+}
+
+void StoreHistory::check_memberships(const Head& next) {
+  for (const MembershipRow& row : next.memberships) {
+    if (std::ranges::count(head_.memberships, row) == 0) check_keys(next, row);
+  }
+}
+
+void StoreHistory::check_keys(const Head& next, const MembershipRow& row) {
+  const std::string where =
+      fmt::format("slot {}, the membership from step {}", next.slot.value, row.from_step.value);
+  Bytes keys = row.inline_keys;
+  if (row.ref) {
+    const std::string key = store::data_key(row.object());
+    if (!may_be_named(key))
+      violations_.add("I5", where + ": a reclaimer may have removed its keys");
+    const SharedBytes* object = find(key);
+    if (object == nullptr) return violations_.add("I5", where + ": its keys do not exist");
+    const auto decoded = store::decode_membership(*uuid_, row, **object);
+    if (!decoded.is_ok()) return violations_.add("I5", decoded.status().to_string());
+    keys = *decoded;
+  }
+  if (keys != membership_keys(row.digest)) {
+    violations_.add("I5", where + ": its keys are not those of its digest");
   }
 }
 

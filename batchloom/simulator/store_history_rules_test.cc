@@ -203,6 +203,44 @@ TEST_F(StoreHistoryRulesTest, I5AStateIsTheOneItsRowMeans) {
   EXPECT_TRUE(stream_.breaks_only("I5", ".state"));
 }
 
+TEST_F(StoreHistoryRulesTest, I5MembershipKeysAreThereBeforeTheirRow) {
+  Head next = stream_.membership("a", 2, 1);
+  ++next.memberships[0].ref->nonce;
+  stream_.commit(next);
+  EXPECT_TRUE(stream_.breaks_only("I5", "the membership from step 2: its keys do not exist"));
+}
+
+TEST_F(StoreHistoryRulesTest, I5MembershipKeysAreThoseThatTheRowMeans) {
+  Head next = stream_.membership("a", 2, 1);
+  next.memberships[0].ref->crc ^= 1;
+  stream_.commit(next);
+  EXPECT_TRUE(stream_.breaks_only("I5", ".membership"));
+}
+
+TEST_F(StoreHistoryRulesTest, I5MembershipKeysAreThoseOfTheirDigest) {
+  Head next = stream_.membership("a", 2, 1);
+  ++next.memberships[0].digest.low;
+  stream_.commit(next);
+  EXPECT_TRUE(stream_.breaks_only("I5", "its keys are not those of its digest"));
+  stream_.violations() = {};
+  next = stream_.membership("a", 3, 1);
+  next.memberships[1].ref.reset();
+  next.memberships[1].inline_keys = to_bytes("other keys");
+  stream_.commit(next);
+  EXPECT_TRUE(stream_.breaks_only("I5", "its keys are not those of its digest"));
+}
+
+TEST_F(StoreHistoryRulesTest, I5MembershipKeysAreNamedOnlyWhileNobodyMayRemoveThem) {
+  Head next = stream_.membership("a", 4, 1);
+  stream_.commit(stream_.batch("a"));
+  next.slot = next.slot + 1;
+  next.next_step = stream_.head().next_step;
+  next.tail = stream_.head().tail;
+  next.producers = stream_.head().producers;
+  stream_.commit(next);
+  EXPECT_TRUE(stream_.breaks_only("I5", "a reclaimer may have removed its keys"));
+}
+
 TEST_F(StoreHistoryRulesTest, I5ASegmentIsThereBeforeItsReference) {
   commit([&](Head& next) {
     stream_.seal_tail(next);

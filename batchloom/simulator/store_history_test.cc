@@ -171,7 +171,8 @@ TEST_F(StoreHistoryTest, I10ASegmentWhoseSlotIsNotDecidedStays) {
 }
 
 TEST_F(StoreHistoryTest, I10AnObjectThatItsProducerMayCommitStays) {
-  for (const store::DataKind kind : {store::DataKind::kBatch, store::DataKind::kState}) {
+  for (const store::DataKind kind :
+       {store::DataKind::kBatch, store::DataKind::kState, store::DataKind::kMembership}) {
     for (const std::uint64_t seq : {1U, 2U, 3U}) {
       for (const std::uint64_t term : {1U, 2U}) {
         HandmadeStream stream;
@@ -202,6 +203,21 @@ TEST_F(StoreHistoryTest, I10AStateStaysWhileItsRowNamesIt) {
   stream_.commit(stream_.fence("a"));
   stream_.remove(store::data_key(next.find_producer("a")->state_object()));
   EXPECT_TRUE(stream_.breaks_only("I10", "deleted, though the stream needs it"));
+}
+
+TEST_F(StoreHistoryTest, I10MembershipKeysStayWhileARowNamesThem) {
+  const store::Step next_step = stream_.head().next_step;
+  const Head set = stream_.membership("a", next_step.value, 1);
+  stream_.commit(set);
+  const std::string replaced = store::data_key(set.memberships[0].object());
+  const Head again = stream_.membership("a", next_step.value, 2);
+  stream_.commit(again);
+  stream_.commit(stream_.batch("a"));
+  stream_.remove(replaced);
+  EXPECT_TRUE(stream_.is_right());
+  const std::string named = store::data_key(again.memberships[0].object());
+  stream_.remove(named);
+  EXPECT_TRUE(stream_.breaks_only("I10", named + " deleted, though the stream needs it"));
 }
 
 TEST_F(StoreHistoryTest, I10FormatAndFloorStay) {

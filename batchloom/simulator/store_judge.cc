@@ -3,9 +3,23 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "batchloom/simulator/membership_keys.h"
 #include "batchloom/simulator/source_state.h"
 
 namespace batchloom::simulator {
+namespace {
+
+/// The row that a slot had for `step`; null where it had none.
+const store::MembershipRow* membership_at(const SlotFacts& facts, store::Step step) {
+  const auto& rows = facts.memberships;
+  const auto after = std::ranges::upper_bound(rows, step, {}, &store::MembershipRow::from_step);
+  return after == rows.begin() ? nullptr : &*std::prev(after);
+}
+
+}  // namespace
 
 void StoreJudge::session_opened(const store::ProducerSession& session) {
   if (history_.fenced_by(session.term()) != session.producer()) {
@@ -75,9 +89,42 @@ void StoreJudge::event_told(const ToldEvent& event, const store::EditReceipt& re
   if (facts == nullptr || facts->crc != head.crc) return fail("which was never committed so");
   if (event.ended && facts->ended != *event.ended) fail("where the stream's end is another one");
   if (event.ranks && facts->ranks != *event.ranks) fail("which has another topology");
+  if (event.membership) {
+    const store::Step from_step = event.membership->from_step;
+    const store::MembershipRow* row = membership_at(*facts, from_step);
+    if (row == nullptr || row->digest != event.membership->digest) {
+      fail(fmt::format("where other keys decide membership at step {}", from_step.value));
+    }
+  }
   if (!event.skipped) return;
   const std::optional<store::Slot> by = history_.skipped_by(*event.skipped);
   if (!by || *by > head.head.slot) fail(fmt::format("without step {}", event.skipped->value));
+}
+
+void StoreJudge::membership_refused(store::Step from_step, bool distorted) {
+  ++counts_.refused_memberships;
+  const store::Step next_step = history_.head().next_step;
+  if (distorted || from_step < next_step) return;
+  violations_.add("I15", fmt::format("a membership from step {} on was refused, though {} is next",
+                                     from_step.value, next_step.value));
+}
+
+void StoreJudge::membership_read(store::Step step, const std::optional<store::Membership>& told,
+                                 store::Slot newest_before) {
+  ++counts_.memberships_read;
+  for (store::Slot slot = newest_before; slot <= history_.newest(); ++slot) {
+    const SlotFacts* facts = history_.slot(slot);
+    if (facts == nullptr) continue;
+    const store::MembershipRow* row =
+        step < facts->first_step ? nullptr : membership_at(*facts, step);
+    if (row == nullptr && !told) return;
+    if (row == nullptr || !told) continue;
+    const bool same = row->from_step == told->from_step && row->digest == told->digest;
+    if (same && told->keys == membership_keys(told->digest)) return;
+  }
+  violations_.add("I15", fmt::format("a reader was given a membership for step {} that no slot "
+                                     "from {} on has",
+                                     step.value, newest_before.value));
 }
 
 void StoreJudge::pin_told(const store::Pin& pin) {

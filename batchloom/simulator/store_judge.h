@@ -11,7 +11,9 @@
 //        an event that was acknowledged has happened
 //   I12  a pin or live cursor holds from when it was acknowledged (pin_rules.h)
 //   I13  no process is told of damage that there is not, or of a step as trimmed that is there
-//   I15  a commit is refused only while the stream has ended, or has another topology
+//   I15  a commit is refused only while the stream has ended, or has another topology, and a
+//        membership only where its step is committed; whoever reads a membership gets what a head
+//        of that time says
 #pragma once
 
 #include <optional>
@@ -20,6 +22,7 @@
 
 #include "batchloom/simulator/store_history.h"
 #include "batchloom/store/head_edit.h"
+#include "batchloom/store/membership.h"
 #include "batchloom/store/producer_session.h"
 
 namespace batchloom::simulator {
@@ -29,13 +32,16 @@ struct JudgeCounts {
   std::uint64_t refused_commits = 0;
   std::uint64_t pins = 0;
   std::uint64_t refused_pins = 0;
+  std::uint64_t refused_memberships = 0;
+  std::uint64_t memberships_read = 0;
 };
 
 /// What a process was told of one event: whichever of these is set.
 struct ToldEvent {
-  std::optional<store::Step> skipped;
-  std::optional<bool> ended;
-  std::optional<std::uint32_t> ranks;  ///< Of the topology from the next step on.
+  std::optional<store::Step> skipped = {};
+  std::optional<bool> ended = {};
+  std::optional<std::uint32_t> ranks = {};  ///< Of the topology from the next step on.
+  std::optional<store::Membership> membership = {};
 };
 
 /// One thread at a time.
@@ -53,6 +59,12 @@ class StoreJudge {
                       bool distorted);
   /// An event was acknowledged: `event` holds in the head of the receipt.
   void event_told(const ToldEvent& event, const store::EditReceipt& receipt);
+  /// A membership from this step on was refused as `invalid`. `distorted` as below.
+  void membership_refused(store::Step from_step, bool distorted);
+  /// What a process was told of the membership at `step`; nullopt: there is none. `newest_before`:
+  /// the history's newest slot when it asked.
+  void membership_read(store::Step step, const std::optional<store::Membership>& told,
+                       store::Slot newest_before);
   void pin_told(const store::Pin& pin);
   void pin_refused(store::Step step);
   /// A group's consumer is about to open the group's live cursor at this step.

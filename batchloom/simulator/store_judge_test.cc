@@ -7,6 +7,7 @@
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/objstore/memory_store.h"
 #include "batchloom/simulator/handmade_stream_testing.h"
+#include "batchloom/simulator/membership_keys.h"
 #include "batchloom/simulator/source_state.h"
 #include "batchloom/store/stream.h"
 
@@ -269,23 +270,22 @@ store::EditReceipt receipt_of(const Told& told, std::uint64_t slot) {
 TEST(StoreJudge, AnAcknowledgedEventHasHappened) {
   ToldOfEvents told;
   told.judge.event_told({}, receipt_of(told, 3));
-  told.judge.event_told({.skipped = {}, .ended = true, .ranks = {}}, receipt_of(told, 7));
-  told.judge.event_told({.skipped = {}, .ended = false, .ranks = {}}, receipt_of(told, 8));
-  told.judge.event_told({.skipped = {}, .ended = {}, .ranks = 2}, receipt_of(told, 9));
+  told.judge.event_told({.ended = true}, receipt_of(told, 7));
+  told.judge.event_told({.ended = false}, receipt_of(told, 8));
+  told.judge.event_told({.ranks = 2}, receipt_of(told, 9));
   Head skip = told.stream.edit();
   skip.skipped = {Step(1)};
   told.stream.commit(skip);
-  told.judge.event_told({.skipped = Step(1), .ended = {}, .ranks = {}}, receipt_of(told, 11));
+  told.judge.event_told({.skipped = Step(1)}, receipt_of(told, 11));
   EXPECT_TRUE(told.stream.is_right());
 }
 
 TEST(StoreJudge, I9AnEventIsNotAcknowledgedBeforeItHasHappened) {
-  const std::pair<ToldEvent, std::uint64_t> wrong[] = {
-      {{.skipped = {}, .ended = true, .ranks = {}}, 8},
-      {{.skipped = {}, .ended = false, .ranks = {}}, 6},
-      {{.skipped = {}, .ended = {}, .ranks = 2}, 8},
-      {{.skipped = Step(1), .ended = {}, .ranks = {}}, 10},
-      {{.skipped = Step(0), .ended = {}, .ranks = {}}, 11}};
+  const std::pair<ToldEvent, std::uint64_t> wrong[] = {{{.ended = true}, 8},
+                                                       {{.ended = false}, 6},
+                                                       {{.ranks = 2}, 8},
+                                                       {{.skipped = Step(1)}, 10},
+                                                       {{.skipped = Step(0)}, 11}};
   for (const auto& [event, slot] : wrong) {
     ToldOfEvents told;
     Head skip = told.stream.edit();
@@ -307,6 +307,85 @@ TEST(StoreJudge, I9AnEventIsAcknowledgedWithACommittedSlot) {
   receipt.head = std::make_shared<const StoredHead>(other);
   told.judge.event_told({}, receipt);
   EXPECT_TRUE(told.stream.breaks_only("I9", "with slot 3, which was never committed so"));
+}
+
+/// Keys with that digest, from `step` on.
+store::Membership membership(std::uint64_t step, std::uint64_t keys) {
+  const store::MembershipDigest digest{.high = 0, .low = keys};
+  return {.from_step = Step(step), .digest = digest, .keys = membership_keys(digest)};
+}
+
+/// The same as Told; then slots 5 and 6 set the membership from steps 1 and 3 on, by the keys 1 and
+/// 2, and slot 7 replaces the last by the keys 4.
+struct ToldOfMemberships : Told {
+  ToldOfMemberships() {
+    stream.commit(stream.membership("a", 1, 1));
+    stream.commit(stream.membership("a", 3, 2));
+    stream.commit(stream.membership("a", 3, 4));
+  }
+};
+
+TEST(StoreJudge, AnAcknowledgedMembershipHolds) {
+  ToldOfMemberships told;
+  told.judge.event_told({.membership = membership(1, 1)}, receipt_of(told, 5));
+  told.judge.event_told({.membership = membership(3, 2)}, receipt_of(told, 6));
+  told.judge.event_told({.membership = membership(3, 4)}, receipt_of(told, 7));
+  EXPECT_TRUE(told.stream.is_right());
+  told.judge.event_told({.membership = membership(3, 2)}, receipt_of(told, 7));
+  EXPECT_TRUE(
+      told.stream.breaks_only("I9", "slot 7, where other keys decide membership at step 3"));
+  told.stream.violations() = {};
+  told.judge.event_told({.membership = membership(0, 1)}, receipt_of(told, 5));
+  EXPECT_TRUE(
+      told.stream.breaks_only("I9", "slot 5, where other keys decide membership at step 0"));
+}
+
+TEST(StoreJudge, I15AMembershipIsRefusedOnlyForCommittedSteps) {
+  Told told;
+  told.judge.membership_refused(Step(0), false);
+  told.judge.membership_refused(Step(1), true);
+  EXPECT_TRUE(told.stream.is_right());
+  told.judge.membership_refused(Step(1), false);
+  EXPECT_TRUE(
+      told.stream.breaks_only("I15", "a membership from step 1 on was refused, though 1 is next"));
+  EXPECT_EQ(told.judge.counts().refused_memberships, 3U);
+}
+
+TEST(StoreJudge, AReaderIsGivenTheMembershipOfItsTime) {
+  ToldOfMemberships told;
+  told.judge.membership_read(Step(0), std::nullopt, Slot(1));
+  told.judge.membership_read(Step(1), std::nullopt, Slot(4));
+  told.judge.membership_read(Step(2), membership(1, 1), Slot(4));
+  told.judge.membership_read(Step(9), membership(1, 1), Slot(5));
+  told.judge.membership_read(Step(9), membership(3, 2), Slot(5));
+  told.judge.membership_read(Step(3), membership(3, 4), Slot(7));
+  told.stream.commit(told.stream.batch("a"));
+  told.stream.commit(told.stream.intent(2));
+  told.stream.commit(told.stream.trim(2));
+  told.judge.membership_read(Step(1), std::nullopt, Slot(10));
+  EXPECT_TRUE(told.stream.is_right());
+  EXPECT_EQ(told.judge.counts().memberships_read, 7U);
+}
+
+TEST(StoreJudge, I15AReaderIsGivenNoOtherMembership) {
+  struct Case {
+    std::uint64_t step;
+    std::optional<store::Membership> told;
+    std::uint64_t newest_before;
+  };
+  store::Membership other_keys = membership(3, 4);
+  other_keys.keys = to_bytes("other");
+  for (const Case& wrong : std::vector<Case>{{1, std::nullopt, 5},
+                                             {0, membership(1, 1), 1},
+                                             {2, membership(2, 1), 5},
+                                             {2, membership(1, 2), 5},
+                                             {3, membership(1, 1), 6},
+                                             {3, membership(3, 2), 7},
+                                             {3, other_keys, 7}}) {
+    ToldOfMemberships told;
+    told.judge.membership_read(Step(wrong.step), wrong.told, Slot(wrong.newest_before));
+    EXPECT_TRUE(told.stream.breaks_only("I15", "was given a membership for step"));
+  }
 }
 
 TEST(StoreJudge, WhatIsTrimmedMaySoBeCalled) {

@@ -23,6 +23,7 @@ store::Limits draw_limits(Random& random) {
   limits.slots_kept = between(random, 2, 8);
   limits.inline_state_max_bytes = random.chance(500) ? 8 : 256;
   limits.inline_state_bytes = between(random, 0, 4) * 20;
+  limits.inline_membership_max_bytes = random.chance(700) ? 0 : 100;
   // Room for a few rows only, now and then: finished producers have to make way.
   if (random.chance(300)) limits.producer_bytes = 700;
   return limits;
@@ -94,6 +95,7 @@ StoreScenario draw_store_scenario(std::uint64_t seed) {
   scenario.ranks = static_cast<std::uint32_t>(between(random, 1, kMostRanks));
   scenario.other_ranks = static_cast<std::uint32_t>(between(random, 1, kMostRanks));
   scenario.operations = random.chance(600) ? between(random, 1, 4) : 0;
+  scenario.memberships = random.chance(700) ? between(random, 1, 5) : 0;
   const std::uint64_t trainers = random.chance(300) ? 2 : 1;
   for (std::uint64_t i = 0; i < trainers; ++i) {
     scenario.trainers.push_back(

@@ -39,6 +39,7 @@ struct StoreScenario {
   std::uint32_t ranks = 1;        ///< HDP ranks that producers plan for at first,
   std::uint32_t other_ranks = 1;  ///< and that the operator may set.
   std::uint64_t operations = 0;   ///< Of the operator: SKIPs, ENDs, topologies.
+  std::uint64_t memberships = 0;  ///< That producers set.
   std::uint64_t crashes = 0;
   std::uint64_t suspensions = 0;
   std::uint64_t rivals = 0;           ///< Second processes under a running producer's name.

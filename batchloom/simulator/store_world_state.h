@@ -52,6 +52,8 @@ class StoreWorld {
   bool complete() const { return complete_; }
   /// Whether the operator may do one thing more.
   bool take_operation() { return operations_ < scenario_.operations && ++operations_ > 0; }
+  /// Whether a producer may change the membership once more.
+  bool take_membership() { return memberships_ < scenario_.memberships && ++memberships_ > 0; }
   /// All producers and trainers are done: whoever loops should come to an end.
   bool finishing() const;
   void reclaimed() { ++reclamations_; }
@@ -114,6 +116,7 @@ class StoreWorld {
   std::set<std::string> done_;
   bool complete_ = false;
   std::uint64_t operations_ = 0;
+  std::uint64_t memberships_ = 0;
   ActorCounts counts_;
   std::uint64_t processes_ = 0;
   std::uint64_t reclamations_ = 0;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "batchloom/store/batch_reader.h"
@@ -11,7 +12,7 @@ namespace batchloom::store {
 
 /// How much of a stream is read to verify it.
 enum class VerifyDepth {
-  kManifest,  ///< Floor, slots, segments and states; of batch objects, names and sizes.
+  kManifest,  ///< Floor, slots, segments, states, memberships; of batch objects names and sizes.
   kRecords,   ///< The index of each batch object, too: its plans, and conservation of records.
   kPayload,   ///< Every byte.
 };
@@ -20,9 +21,9 @@ enum class VerifyDepth {
 /// thread at a time.
 class BatchCheck {
  public:
-  /// `stream` outlives it. `from_start` as in RecordCheck.
-  BatchCheck(const Stream& stream, VerifyDepth depth, bool from_start)
-      : stream_(stream), reader_(stream), depth_(depth), records_(from_start) {}
+  /// `stream` outlives it.
+  BatchCheck(const Stream& stream, VerifyDepth depth, RecordCheck records)
+      : stream_(stream), reader_(stream), depth_(depth), records_(std::move(records)) {}
 
   /// Checks the next entry's object, which is stored: what is wrong with it, each text with its
   /// key. Errors are those of the object store.

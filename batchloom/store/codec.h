@@ -38,6 +38,11 @@ Encoded encode_state(const StreamUuid& uuid, ByteSpan state);
 /// Checks size and CRC against `row`'s reference too. Precondition: row.state.ref is set.
 Result<Bytes> decode_state(const StreamUuid& uuid, const ProducerRow& row, ByteSpan object);
 
+/// Membership keys that stand beside the head.
+Encoded encode_membership(const StreamUuid& uuid, ByteSpan keys);
+/// Checks size and CRC against `row`'s reference too. Precondition: row.ref is set.
+Result<Bytes> decode_membership(const StreamUuid& uuid, const MembershipRow& row, ByteSpan object);
+
 Bytes encode_floor(const StreamUuid& uuid, Slot floor);
 Result<Slot> decode_floor(const StreamUuid& uuid, ByteSpan object);
 
@@ -56,9 +61,10 @@ std::size_t encoded_bound(const Entry& entry);
 std::size_t encoded_bound(const ProducerRow& row);
 std::size_t encoded_bound(const SegmentRef& ref);
 std::size_t encoded_bound(const TopologyRow& row);
+std::size_t encoded_bound(const MembershipRow& row);
 /// Of a step that is skipped.
 std::size_t encoded_bound(Step skipped);
-/// What a head takes besides tail, rows, states, segments, topologies and SKIPs.
+/// What a head takes besides tail, rows, states, segments and events.
 inline constexpr std::size_t kHeadFixedBytes = 1024;
 
 }  // namespace batchloom::store

@@ -52,6 +52,13 @@ std::size_t encoded_bound(const TopologyRow& row) {
   return kTableBytes + kFieldBytes + string_bound(row.axes) + kPadBytes;
 }
 
+std::size_t encoded_bound(const MembershipRow& row) {
+  constexpr std::size_t kFieldBytes = 8 + 16 + 8 + 4;
+  constexpr std::size_t kRefBytes = 24;
+  const std::size_t keys = row.ref ? kRefBytes : vector_bound(row.inline_keys.size());
+  return kTableBytes + kFieldBytes + keys + 2 * kPadBytes + string_bound(row.producer);
+}
+
 std::size_t encoded_bound(Step) {
   return 8;
 }

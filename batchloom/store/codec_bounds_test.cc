@@ -18,6 +18,7 @@ std::size_t bound_of(const Head& head) {
     bound += encoded_bound(row) + row.state.inline_bytes.size();
   }
   for (const TopologyRow& row : head.topologies) bound += encoded_bound(row);
+  for (const MembershipRow& row : head.memberships) bound += encoded_bound(row);
   for (const Step step : head.skipped) bound += encoded_bound(step);
   return bound;
 }
@@ -110,12 +111,39 @@ TEST(EncodedBound, HoldsForManyEvents) {
   }
 }
 
+MembershipRow membership_of(std::size_t name_bytes, std::size_t inline_bytes) {
+  return {.from_step = {},
+          .digest = {},
+          .producer = std::string(name_bytes, 'm'),
+          .term = Term(1),
+          .inline_keys = Bytes(inline_bytes),
+          .ref = {}};
+}
+
+TEST(EncodedBound, HoldsForManyMemberships) {
+  for (const std::size_t rows : {1U, 2U, 30U}) {
+    for (std::size_t name_bytes = 1; name_bytes < 10; ++name_bytes) {
+      for (std::size_t inline_bytes = 0; inline_bytes < 10; ++inline_bytes) {
+        Head head = shaped_head({});
+        head.memberships.assign(rows, membership_of(name_bytes, inline_bytes));
+        EXPECT_LE(encode_head(kTestUuid, head).bytes.size(), bound_of(head));
+        for (std::size_t i = 0; i < rows; i += 2) {
+          head.memberships[i].inline_keys.clear();
+          head.memberships[i].ref.emplace();
+        }
+        EXPECT_LE(encode_head(kTestUuid, head).bytes.size(), bound_of(head));
+      }
+    }
+  }
+}
+
 /// What the bounds say about a head's rows, against what they take.
 double looseness(const Head& head) {
   Head bare = head;
   bare.tail.clear();
   bare.producers.clear();
   bare.topologies.clear();
+  bare.memberships.clear();
   bare.skipped.clear();
   bare.first_step = bare.next_step;
   const std::size_t growth =
@@ -153,6 +181,9 @@ TEST(EncodedBound, IsCloseForTypicalRows) {
   head.topologies.clear();
   head.skipped.resize(100);
   EXPECT_LE(looseness(head), 1.01);
+  head.skipped.clear();
+  head.memberships.assign(8, membership_of(4, 200));
+  EXPECT_LE(looseness(head), 1.15);
 }
 
 TEST(EncodedBound, FixedPartHasRoomForFieldsToCome) {

@@ -67,6 +67,18 @@ Subject state_subject() {
           }};
 }
 
+Subject membership_subject() {
+  const Encoded encoded = encode_membership(kTestUuid, as_bytes("some keys"));
+  const MembershipRow original = small_head().memberships[1];
+  return {"Membership", data_key(original.object()), ObjectKind::kMembership, encoded.bytes,
+          [original](ByteSpan object) {
+            MembershipRow row = original;
+            row.ref->size_bytes = static_cast<std::uint32_t>(object.size());
+            if (object.size() >= kFrameBytes) row.ref->crc = stated_crc(object);
+            return decode_membership(kTestUuid, row, object).status();
+          }};
+}
+
 Subject floor_subject() {
   return {"Floor", std::string(kFloorKey), ObjectKind::kFloor, encode_floor(kTestUuid, Slot(5)),
           [](ByteSpan object) { return decode_floor(kTestUuid, object).status(); }};
@@ -135,7 +147,7 @@ TEST_P(CodecDamage, DamagedPayloadInARightFrame) {
 }
 
 TEST_P(CodecDamage, ForeignKind) {
-  for (std::uint16_t kind = 0; kind <= 6; ++kind) {
+  for (std::uint16_t kind = 0; kind <= 11; ++kind) {
     if (static_cast<ObjectKind>(kind) == GetParam().kind) continue;
     const Bytes object = encode_frame(static_cast<ObjectKind>(kind), kTestUuid, payload());
     expect_complaint(GetParam().decode(object), ErrorKind::kCorruption, std::to_string(kind));
@@ -161,7 +173,7 @@ TEST_P(CodecDamage, FutureVersion) {
 
 INSTANTIATE_TEST_SUITE_P(All, CodecDamage,
                          testing::Values(head_subject(), segment_subject(), state_subject(),
-                                         floor_subject(), format_subject()),
+                                         membership_subject(), floor_subject(), format_subject()),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace

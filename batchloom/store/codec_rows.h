@@ -21,6 +21,7 @@
 
 namespace batchloom::store::fb {
 struct Entry;
+struct MembershipRow;
 struct SegmentRef;
 struct TopologyRow;
 struct TrimIntent;
@@ -165,6 +166,9 @@ bool is_aligned(const flatbuffers::Vector<Element>& rows) {
 
 flatbuffers::Offset<TableVector<fb::TopologyRow>> encode_topologies(
     flatbuffers::FlatBufferBuilder& builder, std::span<const TopologyRow> topologies);
+flatbuffers::Offset<TableVector<fb::MembershipRow>> encode_memberships(
+    flatbuffers::FlatBufferBuilder& builder, const NameTable& names,
+    std::span<const MembershipRow> memberships);
 flatbuffers::Offset<StepVector> encode_steps(flatbuffers::FlatBufferBuilder& builder,
                                              std::span<const Step> steps);
 
@@ -174,6 +178,10 @@ Result<std::vector<TopologyRow>> decode_topologies(const Origin& origin, Step ne
 /// Ascending steps within [first_step, next_step).
 Result<std::vector<Step>> decode_skipped(const Origin& origin, Step first_step, Step next_step,
                                          const StepVector& rows);
+/// Memberships in ascending order that fit into an object made for `slot`.
+Result<std::vector<MembershipRow>> decode_memberships(const Origin& origin,
+                                                      const DecodedNames& names, Slot slot,
+                                                      const TableVector<fb::MembershipRow>& rows);
 /// `row` may be null.
 Result<std::optional<TrimIntent>> decode_trim_intent(const Origin& origin, Slot slot,
                                                      const fb::TrimIntent* row);

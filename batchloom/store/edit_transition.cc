@@ -41,6 +41,7 @@ std::vector<std::string_view> differences(Head made, const Head& after) {
   compare("the trim intent is", made.trim_intent, after.trim_intent);
   compare("the end is", made.ended, after.ended);
   compare("the topologies are", made.topologies, after.topologies);
+  compare("the memberships are", made.memberships, after.memberships);
   compare("what is skipped is", made.skipped, after.skipped);
   compare("the rows of producers are", made.producers, after.producers);
   compare("the segments are", made.segments, after.segments);
@@ -87,6 +88,58 @@ Result<Edit> recognise_topology(const Head& before, const Head& after) {
                  propose_topology(before, topology, kNoBudget));
 }
 
+/// The row that a membership event was for: the one that is new, or, where what is in force is
+/// wanted again, that of the row which went, with the digest in force.
+Result<MembershipRow> changed_membership(const Head& before, const Head& after) {
+  const auto only_in = [](const Head& left, const Head& right) {
+    std::vector<MembershipRow> rows = left.memberships;
+    std::erase_if(rows, [&](const MembershipRow& row) {
+      return std::ranges::count(right.memberships, row) > 0;
+    });
+    return rows;
+  };
+  const auto added = only_in(after, before);
+  if (added.size() == 1) return added.front();
+  const auto gone = only_in(before, after);
+  if (added.size() + gone.size() == 1) {
+    const MembershipRow* in_force = after.membership_at(gone.front().from_step);
+    if (in_force != nullptr) {
+      MembershipRow row = *in_force;
+      row.from_step = gone.front().from_step;
+      return row;
+    }
+  }
+  return Status::invalid(fmt::format("{} memberships are new and {} are gone; an event sets one",
+                                     added.size(), gone.size()));
+}
+
+/// Whether the row's session may have set it.
+Status check_setter(const Head& before, const MembershipRow& row) {
+  const ProducerRow* setter = before.find_producer(row.producer);
+  if (setter == nullptr || setter->term != row.term) {
+    return Status::invalid(
+        fmt::format("sets the membership from step {} in term {} of {}, which {}",
+                    row.from_step.value, row.term.value, row.producer,
+                    setter == nullptr ? std::string("had no row")
+                                      : fmt::format("had term {}", setter->term.value)));
+  }
+  if (!row.ref || row.ref->seq == setter->next_seq) return Status::ok();
+  return Status::invalid(fmt::format(
+      "sets the membership from step {} by keys that were stored before batch {}, but batch {} is "
+      "next",
+      row.from_step.value, row.ref->seq.value, setter->next_seq.value));
+}
+
+Result<Edit> recognise_membership(const Head& before, const Head& after) {
+  BL_ASSIGN_OR_RETURN(const MembershipRow row, changed_membership(before, after));
+  BL_ASSIGN_OR_RETURN(Edit edit,
+                      edit_of(fmt::format("sets the membership from step {}", row.from_step.value),
+                              propose_membership(before, row, kNoBudget)));
+  const bool is_new = std::ranges::count(after.memberships, row) > 0;
+  if (is_new) BL_RETURN_IF_ERROR(check_setter(before, row));
+  return edit;
+}
+
 /// What the slot did, by what has changed first in this order; or why it cannot be.
 Result<Edit> recognise(const Head& before, const Head& after) {
   if (after.trim_intent != before.trim_intent) return recognise_trim(before, after);
@@ -96,6 +149,7 @@ Result<Edit> recognise(const Head& before, const Head& after) {
   }
   if (after.skipped != before.skipped) return recognise_skip(before, after);
   if (after.topologies != before.topologies) return recognise_topology(before, after);
+  if (after.memberships != before.memberships) return recognise_membership(before, after);
   if (after.ended == before.ended) {
     return Status::invalid("no producer wrote it, and it is neither an event nor a trim");
   }

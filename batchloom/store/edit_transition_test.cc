@@ -39,6 +39,18 @@ Head set_topology() {
   return nobodys(
       propose_topology(before_edit(), model::Topology::parse("cp=8").value(), {}).value());
 }
+// By the session of "beta", which has term 4 and batch 2 next.
+MembershipRow membership(std::uint64_t from_step) {
+  return {.from_step = Step(from_step),
+          .digest = {.high = 5, .low = 6},
+          .producer = "beta",
+          .term = Term(4),
+          .inline_keys = {},
+          .ref = MembershipRef{Seq(2), Nonce(79), 6000, 7}};
+}
+Head set_membership() {
+  return nobodys(propose_membership(before_edit(), membership(16), {}).value());
+}
 Head reopen() {
   return nobodys(propose_reopen(before_edit()));
 }
@@ -53,7 +65,8 @@ Head trim() {
 }
 
 TEST(EditTransition, AcceptsWhatEventsAndTrimsDo) {
-  for (const auto& edited : {skip(), set_topology(), reopen(), announce(), withdraw(), trim()}) {
+  for (const auto& edited :
+       {skip(), set_topology(), set_membership(), reopen(), announce(), withdraw(), trim()}) {
     EXPECT_THAT(transition_problems(before_edit(), edited), IsEmpty());
   }
   Head open = before_edit();
@@ -77,6 +90,20 @@ TEST(EditTransition, AcceptsATopologyThatHeldBefore) {
   const Head back = nobodys(propose_topology(twice, topology, {}).value());
   EXPECT_EQ(back.topologies, before_edit().topologies);
   EXPECT_THAT(transition_problems(twice, back), IsEmpty());
+}
+
+TEST(EditTransition, AcceptsMembershipsThatReplaceOthers) {
+  const Head set = set_membership();
+  Head another = set;
+  another.slot = before_edit().slot;
+  MembershipRow row = membership(16);
+  row.digest.low = 7;
+  EXPECT_THAT(transition_problems(another, nobodys(propose_membership(another, row, {}).value())),
+              IsEmpty());
+  row.digest = before_edit().memberships[1].digest;  // In force.
+  const Head back = nobodys(propose_membership(another, row, {}).value());
+  EXPECT_EQ(back.memberships, before_edit().memberships);
+  EXPECT_THAT(transition_problems(another, back), IsEmpty());
 }
 
 /// An edit that breaks one rule, and all that is said about it.
@@ -132,6 +159,32 @@ const BadEdit kBadEdits[] = {
     {"OldTopologyChanged", nothing, [](Head& h) { h.topologies[0] = {Step(2), 3, "dp=3"}; },
      "sets the topology 'pp=3 dp=1 cp=2 tp=4', although that was so already"},
     {"TopologyOfNoAxes", set_topology, [](Head& h) { h.topologies[2].axes = "x"; }, "'x'"},
+    {"MembershipsGone", set_membership, [](Head& h) { h.memberships.clear(); },
+     "0 memberships are new and 2 are gone; an event sets one"},
+    {"TwoMemberships", set_membership, [](Head& h) { h.memberships.push_back(membership(30)); },
+     "2 memberships are new and 0 are gone; an event sets one"},
+    {"MembershipLost", set_membership, [](Head& h) { h.memberships.erase(h.memberships.begin()); },
+     "sets the membership from step 16, but the memberships are not what that makes"},
+    {"MembershipOfACommittedStep", set_membership,
+     [](Head& h) { h.memberships[2].from_step = Step(15); },
+     "membership cannot change from step 15 on"},
+    {"MembershipInForceChanged", nothing, [](Head& h) { h.memberships[1].digest.low = 9; },
+     "membership cannot change from step 14 on"},
+    {"MembershipOfAnOlderTerm", set_membership, [](Head& h) { h.memberships[2].term = Term(3); },
+     "sets the membership from step 16 in term 3 of beta, which had term 4"},
+    {"MembershipOfNobody", set_membership, [](Head& h) { h.memberships[2].producer = "old"; },
+     "sets the membership from step 16 in term 4 of old, which had no row"},
+    {"MembershipOfAnEarlierBatch", set_membership,
+     [](Head& h) { h.memberships[2].ref->seq = Seq(1); },
+     "by keys that were stored before batch 1, but batch 2 is next"},
+    {"MembershipAndReopen", set_membership, [](Head& h) { h.ended = false; },
+     "sets the membership from step 16, but the end is not what that makes"},
+    {"MembershipThatHeld", nothing,
+     [](Head& h) {
+       h.memberships.push_back(membership(20));
+       h.memberships[2].digest = h.memberships[1].digest;
+     },
+     "sets the membership from step 20, although that was so already"},
     {"ReopenAndSegments", reopen, [](Head& h) { ++h.segments[0][0].crc; },
      "reopens the stream, but the segments are not what that makes"},
     {"ReopenAndRow", reopen, [](Head& h) { h.producers.pop_back(); },

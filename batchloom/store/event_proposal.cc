@@ -13,6 +13,7 @@ namespace {
 std::size_t event_bytes(const Head& head) {
   std::size_t bytes = 0;
   for (const TopologyRow& row : head.topologies) bytes += encoded_bound(row);
+  for (const MembershipRow& row : head.memberships) bytes += encoded_bound(row);
   for (const Step step : head.skipped) bytes += encoded_bound(step);
   return bytes;
 }
@@ -21,11 +22,12 @@ std::size_t event_bytes(const Head& head) {
 Result<std::optional<Head>> fitting(Head next, const Limits& limits) {
   const std::size_t bytes = event_bytes(next);
   if (bytes <= limits.event_bytes) return std::optional(std::move(next));
-  return Status::exhausted(fmt::format(
-      "{}: {} topologies and {} skipped steps would take {} bytes of {}; trim first (the stream "
-      "begins at step {}): those of trimmed steps make room",
-      manifest_key(next.slot), next.topologies.size(), next.skipped.size(), bytes,
-      limits.event_bytes, next.first_step.value));
+  return Status::exhausted(
+      fmt::format("{}: {} topologies, {} memberships and {} skipped steps would take {} bytes of "
+                  "{}; trim first "
+                  "(the stream begins at step {}): those of trimmed steps make room",
+                  manifest_key(next.slot), next.topologies.size(), next.memberships.size(),
+                  next.skipped.size(), bytes, limits.event_bytes, next.first_step.value));
 }
 
 }  // namespace
@@ -56,6 +58,31 @@ Result<std::optional<Head>> propose_topology(const Head& head, const model::Topo
                 [&](const TopologyRow& row) { return row.from_step == next.next_step; });
   // What held before may be what is wanted again.
   if (!holds(next)) next.topologies.push_back({next.next_step, topology.hdp_size(), axes});
+  return fitting(std::move(next), limits);
+}
+
+bool is_membership_set(const Head& head, Step from_step, const MembershipDigest& digest) {
+  const MembershipRow* row = head.membership_at(from_step);
+  if (row == nullptr || row->digest != digest) return false;
+  return row->from_step == from_step || row->from_step < head.next_step;
+}
+
+Result<std::optional<Head>> propose_membership(const Head& head, const MembershipRow& row,
+                                               const Limits& limits) {
+  if (is_membership_set(head, row.from_step, row.digest)) return std::optional<Head>();
+  if (row.from_step < head.next_step) {
+    return Status::invalid(fmt::format(
+        "membership cannot change from step {} on: steps below {} are committed in slot {}; change "
+        "it from step {} or a later one on",
+        row.from_step.value, head.next_step.value, head.slot.value, head.next_step.value));
+  }
+  Head next = successor(head);
+  auto& rows = next.memberships;
+  std::erase_if(rows, [&](const MembershipRow& old) { return old.from_step == row.from_step; });
+  // What is in force may be what is wanted again.
+  if (!is_membership_set(next, row.from_step, row.digest)) {
+    rows.insert(std::ranges::upper_bound(rows, row.from_step, {}, &MembershipRow::from_step), row);
+  }
   return fitting(std::move(next), limits);
 }
 

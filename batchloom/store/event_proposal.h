@@ -19,6 +19,15 @@ Result<std::optional<Head>> propose_skip(const Head& head, Step step, const Limi
 Result<std::optional<Head>> propose_topology(const Head& head, const model::Topology& topology,
                                              const Limits& limits);
 
+/// Whether keys with `digest` decide membership from `from_step` on, for good or until a later
+/// event. A row that is not in force yet counts for its own first step only: it may be replaced.
+bool is_membership_set(const Head& head, Step from_step, const MembershipDigest& digest);
+
+/// Replaces a row of the same first step. `invalid` where that is below next_step, `exhausted` as
+/// above.
+Result<std::optional<Head>> propose_membership(const Head& head, const MembershipRow& row,
+                                               const Limits& limits);
+
 std::optional<Head> propose_end(const Head& head);
 std::optional<Head> propose_reopen(const Head& head);
 

@@ -92,6 +92,72 @@ TEST(ProposeTopology, NeedsAxes) {
   EXPECT_TRUE(propose_topology(head_of_steps(), {}, {}).is(ErrorKind::kInvalid));
 }
 
+/// Keys of one byte.
+MembershipRow membership(std::uint64_t from_step, std::uint8_t keys) {
+  return {.from_step = Step(from_step),
+          .digest = {.high = 0, .low = keys},
+          .producer = "p",
+          .term = Term(2),
+          .inline_keys = Bytes(1, std::byte{keys}),
+          .ref = {}};
+}
+
+Head set_keys(const Head& head, std::uint64_t from_step, std::uint8_t keys) {
+  return propose_membership(head, membership(from_step, keys), {}).value().value();
+}
+
+bool are_set(const Head& head, std::uint64_t from_step, std::uint8_t keys) {
+  return !propose_membership(head, membership(from_step, keys), {}).value();
+}
+
+TEST(ProposeMembership, HoldsFromItsStepOnAndChangesNothingElse) {
+  Head head = set_keys(set_keys(set_keys(head_of_steps(), 20, 2), 10, 1), 30, 3);
+  EXPECT_EQ(head.memberships,
+            (std::vector{membership(10, 1), membership(20, 2), membership(30, 3)}));
+  head.memberships.clear();
+  head.slot = Slot(5);
+  EXPECT_EQ(head, head_of_steps());
+}
+
+TEST(ProposeMembership, NeedsAStepThatIsNotCommitted) {
+  const auto refused = propose_membership(head_of_steps(), membership(9, 1), {});
+  EXPECT_TRUE(refused.is(ErrorKind::kInvalid));
+  EXPECT_EQ(refused.status().message(),
+            "membership cannot change from step 9 on: steps below 10 are committed in slot 5; "
+            "change it from step 10 or a later one on");
+}
+
+TEST(ProposeMembership, IsTrueAlreadyWhereTheyHold) {
+  Head head = set_keys(head_of_steps(), 10, 1);
+  EXPECT_TRUE(are_set(head, 10, 1));
+  head.next_step = Step(15);
+  EXPECT_TRUE(are_set(head, 10, 1)) << "whoever lost the reply may ask again";
+  EXPECT_TRUE(are_set(head, 12, 1)) << "though that step is committed";
+  EXPECT_TRUE(are_set(head, 40, 1));
+  EXPECT_TRUE(propose_membership(head, membership(12, 2), {}).is(ErrorKind::kInvalid));
+}
+
+TEST(ProposeMembership, ReplacesWhatIsNotInForce) {
+  const Head head = set_keys(head_of_steps(), 10, 1);
+  EXPECT_EQ(set_keys(head, 10, 2).memberships, std::vector{membership(10, 2)});
+  const Head later = set_keys(head, 20, 2);
+  EXPECT_EQ(set_keys(later, 20, 3).memberships,
+            (std::vector{membership(10, 1), membership(20, 3)}));
+}
+
+TEST(ProposeMembership, RowsThatMayBeReplacedDoNotCountForOthers) {
+  const Head head = set_keys(set_keys(head_of_steps(), 10, 1), 20, 1);
+  EXPECT_EQ(head.memberships.size(), 2u) << "what holds from 10 on may become something else";
+  EXPECT_EQ(set_keys(head, 10, 2).memberships, (std::vector{membership(10, 2), membership(20, 1)}));
+}
+
+TEST(ProposeMembership, WhatIsInForceMayBeWantedAgain) {
+  Head head = set_keys(head_of_steps(), 10, 1);
+  head.next_step = Step(15);
+  head = set_keys(head, 20, 2);
+  EXPECT_EQ(set_keys(head, 20, 1).memberships, std::vector{membership(10, 1)});
+}
+
 TEST(ProposeEnd, AndReopen) {
   const Head head = head_of_steps();
   EXPECT_EQ(propose_reopen(head), std::nullopt);
@@ -120,6 +186,7 @@ TEST(EventBudget, IsExhaustedUntilStepsAreTrimmed) {
   EXPECT_TRUE(propose_topology(head, topology_of("dp=5"), limits).is_ok()) << "takes another's";
   ++head.next_step;
   EXPECT_TRUE(propose_topology(head, topology_of("dp=5"), limits).is(ErrorKind::kExhausted));
+  EXPECT_TRUE(propose_membership(head, membership(2000, 1), limits).is(ErrorKind::kExhausted));
   head = complete_trim(head, Step(101), {});
   EXPECT_TRUE(propose_skip(head, Step(200), limits).is_ok()) << "one went";
 }

@@ -95,6 +95,7 @@ std::string_view to_string(ObjectKind kind) {
     case ObjectKind::kLiveCursor: return "live cursor";
     case ObjectKind::kRun: return "run header";
     case ObjectKind::kBatchIndex: return "batch index";
+    case ObjectKind::kMembership: return "membership";
   }
   return "unknown object";
 }

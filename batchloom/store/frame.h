@@ -35,6 +35,7 @@ enum class ObjectKind : std::uint16_t {
   kLiveCursor = 7,
   kRun = 8,         ///< The header of a run; it stands inside a batch object.
   kBatchIndex = 9,  ///< Inside a batch object, too.
+  kMembership = 10,
 };
 
 std::string_view to_string(ObjectKind kind);

@@ -14,9 +14,19 @@ DataName ProducerRow::state_object() const {
   return {DataKind::kState, producer, state.ref->term, state.ref->seq, state.ref->nonce};
 }
 
+DataName MembershipRow::object() const {
+  BL_CHECK(ref.has_value(), "the membership keys stand inline");
+  return {DataKind::kMembership, producer, term, ref->seq, ref->nonce};
+}
+
 const TopologyRow* Head::topology_at(Step step) const {
   const auto after = std::ranges::upper_bound(topologies, step, {}, &TopologyRow::from_step);
   return after == topologies.begin() ? nullptr : &*std::prev(after);
+}
+
+const MembershipRow* Head::membership_at(Step step) const {
+  const auto after = std::ranges::upper_bound(memberships, step, {}, &MembershipRow::from_step);
+  return after == memberships.begin() ? nullptr : &*std::prev(after);
 }
 
 bool Head::is_skipped(Step step) const {

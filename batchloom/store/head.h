@@ -111,6 +111,29 @@ struct TopologyRow {
   friend bool operator==(const TopologyRow&, const TopologyRow&) = default;
 };
 
+/// Membership keys that stand in an object of their own. Producer and term of its key are the
+/// row's.
+struct MembershipRef {
+  Seq seq;  ///< The producer's next batch when they were stored.
+  Nonce nonce;
+  std::uint32_t size_bytes = 0;  ///< Of the object, with its frame.
+  std::uint32_t crc = 0;         ///< The frame's CRC.
+  friend bool operator==(const MembershipRef&, const MembershipRef&) = default;
+};
+
+/// From a step on, and until the next row's, these keys decide which samples form the steps.
+struct MembershipRow {
+  Step from_step;
+  MembershipDigest digest;
+  std::string producer;  ///< Whose session has set it,
+  Term term;             ///< in this term.
+  Bytes inline_keys;     ///< Opaque; empty where `ref` is set.
+  std::optional<MembershipRef> ref;
+
+  DataName object() const;  ///< Precondition: ref is set.
+  friend bool operator==(const MembershipRow&, const MembershipRow&) = default;
+};
+
 struct Head {
   Slot slot;
   std::uint32_t previous_crc = 0;  ///< The frame's CRC of slot - 1; 0 at genesis.
@@ -120,16 +143,20 @@ struct Head {
   Step next_step;
   std::optional<TrimIntent> trim_intent;
   bool ended = false;  ///< The stream ends at next_step: nothing is appended before it is reopened.
-  std::vector<TopologyRow> topologies;  ///< In step order, none from above next_step. Those that
-                                        ///< hold below first_step only may be gone. Empty: any.
+  std::vector<TopologyRow> topologies;     ///< In step order, none from above next_step. Those that
+                                           ///< hold below first_step only may be gone. Empty: any.
+  std::vector<MembershipRow> memberships;  ///< In step order, some perhaps from above next_step.
+                                           ///< Those that hold below first_step only may be gone.
   std::vector<Step> skipped;  ///< Ascending, in [first_step, next_step): consumers pass over them.
   std::vector<ProducerRow> producers;  ///< Ordered by name.
   std::vector<std::vector<SegmentRef>>
       segments;             ///< By level, each in step order; higher levels are older.
   std::vector<Entry> tail;  ///< In step order; newer than every segment.
 
-  /// The row that holds for `step`; null where there is none.
+  /// The row that holds for `step`; null where there is none. A membership that holds from
+  /// next_step or a later one on may still be replaced.
   const TopologyRow* topology_at(Step step) const;
+  const MembershipRow* membership_at(Step step) const;
   bool is_skipped(Step step) const;
   const ProducerRow* find_producer(std::string_view name) const;
   ProducerRow* find_producer(std::string_view name);

@@ -109,6 +109,17 @@ class HeadBudget : public testing::TestWithParam<Workload> {
       head.topologies.push_back({from_step, 1, "pp=1000000000 dp=1 cp=1 tp=1"});
       room -= encoded_bound(head.topologies.back());
     }
+    // Three of the largest, whose names are their own; none is in force.
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      head.memberships.push_back(
+          {.from_step = head.next_step + i,
+           .digest = {.high = UINT64_MAX, .low = i},
+           .producer = fmt::format("{:y>63}", i),
+           .term = Term(1),
+           .inline_keys = Bytes(limits_.inline_membership_max_bytes, std::byte{0xff}),
+           .ref = {}});
+      room -= encoded_bound(head.memberships.back());
+    }
     for (Step step(0); room >= encoded_bound(step) && step < head.next_step; ++step) {
       head.skipped.push_back(step);
       room -= encoded_bound(step);

@@ -8,8 +8,9 @@
 //      begin at ever later steps; the tail is dense and ends at next_step; the oldest row begins at
 //      or before first_step, so that every step in [first_step, next_step) is found.
 //   4. Topologies begin at ever later steps, up to next_step, and their axes have that many HDP
-//      ranks; skipped steps ascend within [first_step, next_step); a trim intent is of a slot from
-//      2 to this one (event_rows.cc).
+//      ranks; memberships begin at ever later steps, with 1 <= term <= slot and keys that stand
+//      inline or by reference, never both; skipped steps ascend within [first_step, next_step); a
+//      trim intent is of a slot from 2 to this one (event_rows.cc).
 #include <fmt/format.h>
 
 #include "batchloom/store/codec.h"
@@ -71,7 +72,7 @@ class HeadDecoder {
     BL_RETURN_IF_ERROR(decode_levels());
     BL_ASSIGN_OR_RETURN(head_.tail, decode_entries(origin_, names, slot_, *table_.tail()));
     BL_RETURN_IF_ERROR(check_order());
-    BL_RETURN_IF_ERROR(decode_events());
+    BL_RETURN_IF_ERROR(decode_events(names));
     return std::move(head_);
   }
 
@@ -82,7 +83,7 @@ class HeadDecoder {
   Status decode_state(const fb::ProducerRow& row, ProducerRow& producer) const;
   Status decode_levels();
   Status check_order() const;
-  Status decode_events();
+  Status decode_events(const DecodedNames& names);
 
   const Origin& origin_;
   const Slot slot_;
@@ -205,11 +206,13 @@ Status HeadDecoder::check_order() const {
   return Status::ok();
 }
 
-Status HeadDecoder::decode_events() {
+Status HeadDecoder::decode_events(const DecodedNames& names) {
   BL_ASSIGN_OR_RETURN(head_.trim_intent, decode_trim_intent(origin_, slot_, table_.trim_intent()));
   head_.ended = table_.ended();
   BL_ASSIGN_OR_RETURN(head_.topologies,
                       decode_topologies(origin_, head_.next_step, *table_.topologies()));
+  BL_ASSIGN_OR_RETURN(head_.memberships,
+                      decode_memberships(origin_, names, slot_, *table_.memberships()));
   BL_ASSIGN_OR_RETURN(
       head_.skipped, decode_skipped(origin_, head_.first_step, head_.next_step, *table_.skipped()));
   return Status::ok();
@@ -223,12 +226,14 @@ Encoded encode_head(const StreamUuid& uuid, const Head& head) {
   NameTable names;
   names.add(head.tail);
   for (const ProducerRow& row : head.producers) names.add(row.producer);
+  for (const MembershipRow& row : head.memberships) names.add(row.producer);
 
   const auto tail = encode_entries(builder, names, head.tail);
   const auto levels = encode_levels(builder, head.segments);
   const auto producers = encode_producers(builder, names, head.producers);
   const auto encoded_names = names.encode(builder);
   const auto topologies = encode_topologies(builder, head.topologies);
+  const auto memberships = encode_memberships(builder, names, head.memberships);
   const auto skipped = encode_steps(builder, head.skipped);
   const auto writer = builder.CreateString(head.writer.producer);
   const fb::Txid txid(head.txid.high, head.txid.low);
@@ -238,8 +243,8 @@ Encoded encode_head(const StreamUuid& uuid, const Head& head) {
       ObjectKind::kHead, uuid, builder,
       fb::CreateHead(builder, head.slot.value, head.previous_crc, &txid, writer,
                      head.writer.term.value, head.first_step.value, head.next_step.value,
-                     head.trim_intent ? &encoded_intent : nullptr, head.ended, topologies, skipped,
-                     encoded_names, producers, levels, tail));
+                     head.trim_intent ? &encoded_intent : nullptr, head.ended, topologies,
+                     memberships, skipped, encoded_names, producers, levels, tail));
 }
 
 Result<StoredHead> decode_head(const StreamUuid& uuid, Slot slot, ByteSpan object) {

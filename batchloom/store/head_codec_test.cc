@@ -176,6 +176,23 @@ const BrokenHead kBrokenEvents[] = {
      "axes 'pp=3 dp=1  cp=2 tp=04' are written 'pp=3 dp=1 cp=2 tp=4'"},
     {"TopologyRanks", [](Head& h) { h.topologies[1].ranks = 24; },
      "axes 'pp=3 dp=1 cp=2 tp=4' have 2 HDP ranks, the row says 24"},
+    {"MembershipOrder", [](Head& h) { std::swap(h.memberships[0], h.memberships[1]); },
+     "membership from step 0 stands after one from step 14"},
+    {"MembershipTwice", [](Head& h) { h.memberships[0].from_step = Step(14); },
+     "membership from step 14 stands after one from step 14"},
+    {"MembershipOfNobody", [](Head& h) { h.memberships[0].producer.clear(); },
+     "not a producer's name"},
+    {"MembershipTermZero", [](Head& h) { h.memberships[0].term = Term(0); },
+     "membership from step 0 of term 0 in slot 9"},
+    {"MembershipTermAbove", [](Head& h) { h.memberships[1].term = Term(10); },
+     "membership from step 14 of term 10 in slot 9"},
+    {"MembershipKeysTwice", [](Head& h) { h.memberships[1].inline_keys = Bytes(1); },
+     "membership from step 14 has its keys inline and by reference"},
+    {"MembershipKeysTooFew", [](Head& h) { h.memberships[1].ref->size_bytes = kFrameBytes - 1; },
+     "membership from step 14 has its keys in 39 bytes; 40 to 16777256 are possible"},
+    {"MembershipKeysTooMany",
+     [](Head& h) { h.memberships[1].ref->size_bytes = kFrameBytes + (1u << 24) + 1; },
+     "in 16777257 bytes"},
     {"SkippedBelowFirst", [](Head& h) { h.skipped[0] = Step(6); },
      "step 6 is skipped, the stream holds 7 to 16"},
     {"SkippedAtNext", [](Head& h) { h.skipped[1] = Step(16); },
@@ -192,6 +209,10 @@ INSTANTIATE_TEST_SUITE_P(Events, HeadCodecRules, testing::ValuesIn(kBrokenEvents
 TEST(HeadCodec, AcceptsEventsAtTheirBounds) {
   Head head = small_head();
   head.topologies[1].from_step = head.next_step;
+  head.memberships[0].ref = MembershipRef{Seq(0), Nonce(0), kFrameBytes, 0};
+  head.memberships[0].inline_keys.clear();
+  head.memberships[1].from_step = Step(UINT64_MAX);
+  head.memberships[1].ref->size_bytes = kFrameBytes + (1u << 24);
   head.skipped = {head.first_step, head.next_step - 1};
   head.trim_intent = TrimIntent{.step = Step(UINT64_MAX), .slot = head.slot};
   const auto stored = recode(head);

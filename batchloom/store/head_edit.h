@@ -3,7 +3,8 @@
 // belong to no producer, so the head's writer is empty.
 //
 //  1. Read the newest head.
-//  2. Compute the head after it, a pure function; or find that what is wanted is true already.
+//  2. Compute the head after it, and store what it is to name; or find that what is wanted is true
+//     already.
 //  3. Take the next slot (slot_writer.h). After a lost race do all of it again.
 //
 // A lost reply is settled by the next round: the newest head carries this attempt's txid, or else

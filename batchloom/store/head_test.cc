@@ -32,6 +32,23 @@ TEST(Head, ATopologyHoldsUntilTheNext) {
   EXPECT_EQ(Head().topology_at(Step(0)), nullptr);
 }
 
+TEST(Head, AMembershipHoldsUntilTheNext) {
+  const Head head = small_head();
+  for (const std::uint64_t step : {0U, 13U}) {
+    EXPECT_EQ(head.membership_at(Step(step)), &head.memberships[0]) << step;
+  }
+  for (const std::uint64_t step : {14U, 1000U}) {
+    EXPECT_EQ(head.membership_at(Step(step)), &head.memberships[1]) << step;
+  }
+  EXPECT_EQ(Head().membership_at(Step(0)), nullptr);
+}
+
+TEST(Head, AMembershipObjectCarriesTheNameOfItsSession) {
+  const DataName expected{DataKind::kMembership, "beta", Term(4), Seq(1), Nonce(78)};
+  EXPECT_EQ(small_head().memberships[1].object(), expected);
+  EXPECT_DEATH(static_cast<void>(small_head().memberships[0].object()), "keys stand inline");
+}
+
 TEST(Head, KnowsWhatIsSkipped) {
   for (std::uint64_t step = 0; step < 20; ++step) {
     EXPECT_EQ(small_head().is_skipped(Step(step)), step == 8 || step == 13) << step;

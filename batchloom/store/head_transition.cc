@@ -69,6 +69,7 @@ class Transition {
     expect_same("the trim intent has", after_.trim_intent == before_.trim_intent);
     expect_same("the end has", after_.ended == before_.ended);
     expect_same("the topologies have", after_.topologies == before_.topologies);
+    expect_same("the memberships have", after_.memberships == before_.memberships);
     expect_same("what is skipped has", after_.skipped == before_.skipped);
     if (after_.next_step < before_.next_step) {
       fail(fmt::format("next step falls from {} to {}", before_.next_step.value,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/store/ids.h"
 
+#include <fmt/format.h>
+
 namespace batchloom::store {
 
 std::string StreamUuid::to_string() const {
@@ -12,6 +14,10 @@ std::string StreamUuid::to_string() const {
     text.push_back(kDigits[std::to_integer<unsigned>(byte & std::byte{15})]);
   }
   return text;
+}
+
+std::string MembershipDigest::to_string() const {
+  return fmt::format("{:016x}{:016x}", high, low);
 }
 
 }  // namespace batchloom::store

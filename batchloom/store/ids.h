@@ -40,4 +40,14 @@ struct Txid {
   friend bool operator==(const Txid&, const Txid&) = default;
 };
 
+/// Stands for the keys that decide membership: two digests differ exactly where their keys do. How
+/// it is computed is up to who sets the keys.
+struct MembershipDigest {
+  std::uint64_t high = 0;
+  std::uint64_t low = 0;
+  friend bool operator==(const MembershipDigest&, const MembershipDigest&) = default;
+  /// 32 lower-case hexadecimal digits.
+  std::string to_string() const;
+};
+
 }  // namespace batchloom::store

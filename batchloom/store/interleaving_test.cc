@@ -141,11 +141,16 @@ TEST(Interleaving, EventsAmongCommitsAreSoundAndHappenOnce) {
   }
 }
 
-/// Four sessions one after another, of two batches each.
+/// Four sessions one after another, of two batches each. Each sets the membership from step 100 on,
+/// in place of what others have set, by keys that stand beside.
 void produce_with_large_states(const Stream& stream, const std::string& name) {
   for (Seq seq(0); seq < Seq(8); seq = seq + 2) {
     const auto session = open_session(stream, name);
     EXPECT_EQ(session->next_seq(), seq);
+    const Membership membership{.from_step = Step(100),
+                                .digest = {.high = session->term().value, .low = 0},
+                                .keys = Bytes(50)};
+    EXPECT_TRUE(session->set_membership(membership, {}).is_ok());
     for (const Seq one : {seq, seq + 1}) {
       const std::array batch = {upload_batch(*session, one, "a large state")};
       EXPECT_TRUE(session->commit(batch, {}).is_ok());
@@ -155,6 +160,7 @@ void produce_with_large_states(const Stream& stream, const std::string& name) {
 
 TEST(Interleaving, TwoReclaimersAmongProducersRemoveNothingNeeded) {
   std::uint64_t removed = 0;
+  std::uint64_t keys_removed = 0;
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     SharedBucket bucket(seed);
@@ -164,12 +170,13 @@ TEST(Interleaving, TwoReclaimersAmongProducersRemoveNothingNeeded) {
           name, [name](const Stream& stream) { produce_with_large_states(stream, name); });
     }
     for (const std::string name : {"r", "s"}) {
-      bucket.start_on_stream(name, [&removed](const Stream& stream) {
+      bucket.start_on_stream(name, [&](const Stream& stream) {
         Reclaimer reclaimer(stream);
         for (int i = 0; i < 4; ++i) {
           const auto report = reclaimer.run({});
           ASSERT_TRUE(report.is_ok()) << report.status().to_string();
-          removed += report->slots_removed + report->segments_removed + report->states_removed;
+          removed += report->removed();
+          keys_removed += report->memberships_removed;
         }
       });
     }
@@ -177,6 +184,7 @@ TEST(Interleaving, TwoReclaimersAmongProducersRemoveNothingNeeded) {
     bucket.expect_whole(16);
   }
   EXPECT_GT(removed, 500u) << "the reclaimers should meet work";
+  EXPECT_GT(keys_removed, 50u) << "of every kind";
 }
 
 }  // namespace

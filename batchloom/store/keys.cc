@@ -14,9 +14,18 @@ constexpr std::size_t kTermDigits = 12;
 constexpr std::size_t kSeqDigits = 12;
 constexpr std::size_t kNonceDigits = 16;
 constexpr std::size_t kNameMaxBytes = 63;
-constexpr std::string_view kBatchSuffix = ".tgb";
-constexpr std::string_view kStateSuffix = ".state";
 constexpr std::string_view kLiveName = "live";
+
+constexpr DataKind kDataKinds[] = {DataKind::kBatch, DataKind::kState, DataKind::kMembership};
+
+std::string_view suffix_of(DataKind kind) {
+  switch (kind) {
+    case DataKind::kBatch: return ".tgb";
+    case DataKind::kState: return ".state";
+    case DataKind::kMembership: return ".membership";
+  }
+  return "";
+}
 
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
@@ -44,12 +53,6 @@ class KeyScanner {
     }
   }
 
-  bool try_literal(std::string_view text) {
-    if (!rest_.starts_with(text)) return false;
-    rest_.remove_prefix(text.size());
-    return true;
-  }
-
   /// A decimal number in the one spelling with at least `width` digits.
   template <class T>
   T decimal(std::size_t width) {
@@ -75,6 +78,17 @@ class KeyScanner {
     const std::string_view taken = rest_.substr(0, rest_.size() - std::min(size, rest_.size()));
     rest_.remove_prefix(taken.size());
     return checked_name(taken);
+  }
+
+  /// What a data object's key ends with: the rest of it.
+  DataKind data_kind() {
+    for (const DataKind kind : kDataKinds) {
+      if (rest_ != suffix_of(kind)) continue;
+      rest_ = {};
+      return kind;
+    }
+    fail();
+    return DataKind::kBatch;
   }
 
   /// The whole key was consumed without a mismatch.
@@ -130,8 +144,7 @@ std::string segment_key(const SegmentName& name) {
 std::string data_key(const DataName& name) {
   return fmt::format("{}{:02x}/{}.{:0{}}.{:0{}}.{:0{}x}{}", kDataPrefix, top_byte(name.nonce),
                      name.producer, name.term.value, kTermDigits, name.seq.value, kSeqDigits,
-                     name.nonce.value, kNonceDigits,
-                     name.kind == DataKind::kBatch ? kBatchSuffix : kStateSuffix);
+                     name.nonce.value, kNonceDigits, suffix_of(name.kind));
 }
 
 std::string pin_key(const PinName& name) {
@@ -181,11 +194,7 @@ std::optional<DataName> parse_data_key(std::string_view key) {
   name.seq = Seq(scanner.decimal<std::uint64_t>(kSeqDigits));
   scanner.literal(".");
   name.nonce = Nonce(scanner.hex(kNonceDigits));
-  if (scanner.try_literal(kStateSuffix)) {
-    name.kind = DataKind::kState;
-  } else {
-    scanner.literal(kBatchSuffix);
-  }
+  name.kind = scanner.data_kind();
   if (!scanner.finished() || folder != top_byte(name.nonce)) return std::nullopt;
   return name;
 }

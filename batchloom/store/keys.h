@@ -6,6 +6,7 @@
 //   s/<slot:020>-<level>-<rand64>                 index segment, written for that slot only
 //   d/<hh>/<producer>.<term:012>.<seq:012>.<rand64>.tgb     batch object
 //   d/<hh>/<producer>.<term:012>.<seq:012>.<rand64>.state   producer state too large for the head
+//   d/<hh>/<producer>.<term:012>.<seq:012>.<rand64>.membership      membership keys, likewise
 //   pin/<group>/<id>-<rand64>                     checkpoint pin
 //   pin/<group>/live                              live cursor
 //   gc/floor                                      at or below this slot nothing counts
@@ -33,7 +34,7 @@ inline constexpr std::string_view kDataPrefix = "d/";
 inline constexpr std::string_view kPinPrefix = "pin/";
 
 /// What a key under d/ names.
-enum class DataKind : std::uint8_t { kBatch, kState };
+enum class DataKind : std::uint8_t { kBatch, kState, kMembership };
 
 /// The name of an object under d/. A value.
 struct DataName {

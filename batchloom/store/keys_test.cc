@@ -26,6 +26,10 @@ TEST(Keys, SpellsEachKey) {
   DataName state = kName;
   state.kind = DataKind::kState;
   EXPECT_EQ(data_key(state), "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.state");
+  DataName membership = kName;
+  membership.kind = DataKind::kMembership;
+  EXPECT_EQ(data_key(membership),
+            "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.membership");
   EXPECT_EQ(pin_key({"train", "step-12", Nonce(0xbeef)}), "pin/train/step-12-000000000000beef");
   EXPECT_EQ(live_cursor_key("train"), "pin/train/live");
   EXPECT_EQ(group_prefix("train"), "pin/train/");

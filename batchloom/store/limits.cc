@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "batchloom/store/codec.h"
 
 namespace batchloom::store {
@@ -29,6 +31,13 @@ std::size_t largest_topology_bytes() {
   return encoded_bound(row);
 }
 
+std::size_t largest_membership_bytes(const Limits& limits) {
+  MembershipRow row;
+  row.producer.assign(63, 'x');
+  row.inline_keys.resize(std::min(limits.inline_membership_max_bytes, kHeadMaxBytes));
+  return encoded_bound(row);
+}
+
 Status refuse(std::string_view name, std::size_t value, std::string_view rule, std::size_t bound) {
   return Status::invalid(
       fmt::format("store limits: {} is {}; it must be {} {}", name, value, rule, bound));
@@ -51,8 +60,8 @@ Status validate(const Limits& limits) {
   if (limits.segment_bytes < segments_min) {
     return refuse("segment_bytes", limits.segment_bytes, "at least", segments_min);
   }
-  // Trimming leaves one topology; there must be room for the next.
-  const std::size_t events_min = 2 * largest_topology_bytes();
+  // Trimming leaves one topology and one membership; there must be room for the next of each.
+  const std::size_t events_min = 2 * (largest_topology_bytes() + largest_membership_bytes(limits));
   if (limits.event_bytes < events_min) {
     return refuse("event_bytes", limits.event_bytes, "at least", events_min);
   }

@@ -26,8 +26,11 @@ struct Limits {
   std::size_t state_max_bytes = std::size_t{64} << 20;
   /// Segment references, all levels.
   std::size_t segment_bytes = std::size_t{8} << 10;
-  /// Topologies and SKIPs. An event that finds no room is `exhausted` until steps are trimmed.
+  /// Topologies, memberships and SKIPs. An event that finds no room is `exhausted` until steps are
+  /// trimmed.
   std::size_t event_bytes = std::size_t{3} << 10;
+  /// Larger membership keys are stored beside.
+  std::size_t inline_membership_max_bytes = 256;
   /// Children of a segment above level 0.
   std::size_t arity = 64;
   /// The reclaimer keeps this many of the newest slots.
@@ -40,6 +43,9 @@ Status validate(const Limits& limits);
 
 /// No state is larger, whatever the limits say.
 inline constexpr std::size_t kStateMaxBytes = std::size_t{1} << 30;
+
+/// Nor are membership keys.
+inline constexpr std::size_t kMembershipMaxBytes = std::size_t{16} << 20;
 
 /// No head is larger than this.
 inline constexpr std::size_t kHeadMaxBytes = std::size_t{64} << 10;

@@ -8,6 +8,9 @@
 namespace batchloom::store {
 namespace {
 
+/// Two topologies and two memberships, the largest there are.
+constexpr std::size_t kEventsMin = 2 * (64 + 388);
+
 using Change = std::function<void(Limits&)>;
 
 Status validate_with(const Change& change) {
@@ -29,7 +32,9 @@ TEST(Limits, EachBoundIsNamed) {
       {"tail_bytes", [](Limits& limits) { limits.tail_bytes = 2000; }},
       {"producer_bytes", [](Limits& limits) { limits.producer_bytes = 100; }},
       {"segment_bytes", [](Limits& limits) { limits.segment_bytes = 95; }},
-      {"event_bytes", [](Limits& limits) { limits.event_bytes = 127; }},
+      {"event_bytes", [](Limits& limits) { limits.event_bytes = kEventsMin - 1; }},
+      {"event_bytes", [](Limits& limits) { limits.inline_membership_max_bytes = 2000; }},
+      {"event_bytes", [](Limits& limits) { limits.inline_membership_max_bytes = SIZE_MAX; }},
       {"state_max_bytes", [](Limits& limits) { limits.state_max_bytes = kStateMaxBytes + 1; }},
       {"budgets", [](Limits& limits) { limits.event_bytes += 1; }},
   };
@@ -45,7 +50,7 @@ TEST(Limits, TheLeastOfEachIsEnough) {
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.tail_entries = 1; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.slots_kept = 1; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.segment_bytes = 96; }).is_ok());
-  EXPECT_TRUE(validate_with([](Limits& limits) { limits.event_bytes = 128; }).is_ok());
+  EXPECT_TRUE(validate_with([](Limits& limits) { limits.event_bytes = kEventsMin; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.state_max_bytes = 0; }).is_ok());
   EXPECT_TRUE(validate_with([](Limits& limits) { limits.inline_state_bytes = 0; }).is_ok());
 }

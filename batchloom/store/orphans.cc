@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,15 @@ std::string why_settled(const ProducerRow* row, const DataName& name) {
   }
   return fmt::format("batch {} of {} is decided, and {} is next", name.seq.value, name.producer,
                      row->next_seq.value);
+}
+
+bool names_state(const ProducerRow* row, const DataName& name) {
+  return row != nullptr && row->state.ref && row->state_object() == name;
+}
+
+bool names_membership(const Head& head, const DataName& name) {
+  return std::ranges::any_of(
+      head.memberships, [&](const MembershipRow& row) { return row.ref && row.object() == name; });
 }
 
 /// Why a batch object goes that no entry names any more.
@@ -61,7 +71,7 @@ Status OrphanSearch::for_each_orphan(const std::function<Status(Removal)>& visit
   BL_RETURN_IF_ERROR(inventory_.for_each_unclaimed(
       [&](const SegmentName& name) { return visit_if(judge(name)); }));
   return inventory_.for_each_unclaimed([&](const DataName& name, bool trimmed) {
-    return visit_if(name.kind == DataKind::kBatch ? judge_batch(name, trimmed) : judge_state(name));
+    return visit_if(name.kind == DataKind::kBatch ? judge_batch(name, trimmed) : judge_small(name));
   });
 }
 
@@ -98,12 +108,15 @@ std::optional<Removal> OrphanSearch::judge_batch(const DataName& name, bool trim
                                    : why_unnamed(after_, name)};
 }
 
-std::optional<Removal> OrphanSearch::judge_state(const DataName& name) const {
+/// A state, or membership keys.
+std::optional<Removal> OrphanSearch::judge_small(const DataName& name) const {
   const ProducerRow* row = after_.find_producer(name.producer);
   if (!is_settled(row, name)) return std::nullopt;
-  const bool named = row != nullptr && row->state.ref && row->state_object() == name;
-  if (named && stream_.safeguards().hold(Safeguard::kStateRef)) return std::nullopt;
-  return Removal{.kind = RemovalKind::kState,
+  const bool is_state = name.kind == DataKind::kState;
+  const Safeguard safeguard = is_state ? Safeguard::kStateRef : Safeguard::kMembershipRef;
+  const bool named = is_state ? names_state(row, name) : names_membership(after_, name);
+  if (named && stream_.safeguards().hold(safeguard)) return std::nullopt;
+  return Removal{.kind = is_state ? RemovalKind::kState : RemovalKind::kMembership,
                  .key = data_key(name),
                  .reason = "no row names it: " + why_settled(row, name)};
 }

@@ -23,7 +23,7 @@ class OrphanSearch {
   /// is missing or damaged: perhaps because another has trimmed since `now` was read.
   Status claim_needed(SegmentReader& segments, const CallOptions& call);
 
-  /// Calls `visit` for every orphan among what was not claimed: segments, batch objects, states.
+  /// Calls `visit` for every orphan among what was not claimed: segments, and data of each kind.
   /// Ends early with an error of it.
   Status for_each_orphan(const std::function<Status(Removal)>& visit) const;
 
@@ -32,7 +32,7 @@ class OrphanSearch {
   bool is_needed(const Entry& entry) const;
   std::optional<Removal> judge(const SegmentName& name) const;
   std::optional<Removal> judge_batch(const DataName& name, bool trimmed) const;
-  std::optional<Removal> judge_state(const DataName& name) const;
+  std::optional<Removal> judge_small(const DataName& name) const;
 
   const Stream& stream_;
   StreamInventory& inventory_;

@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include "batchloom/base/check.h"
 #include "batchloom/store/damage.h"
 #include "batchloom/store/event_proposal.h"
-#include "batchloom/store/head_edit.h"
+#include "batchloom/store/membership_edit.h"
 #include "batchloom/store/read_object.h"
 #include "batchloom/store/slot_writer.h"
 #include "batchloom/store/upload.h"
@@ -66,9 +65,7 @@ Status ProducerSession::load_state(const ProducerRow& row, const CallOptions& ca
   }
   // A successor may have committed another state since, and this one may have been reclaimed.
   BL_ASSIGN_OR_RETURN(const HeadPtr head, reader_.latest(call));
-  BL_ASSIGN_OR_RETURN(const auto nothing,
-                      still_pending(head->head, session_, {}, stream_.safeguards()));
-  BL_CHECK(nothing.empty(), "nothing was offered");
+  BL_RETURN_IF_ERROR(check_unfenced(head->head));
   return missing_object(key, fmt::format("though slot {} names it; see `batchloom store verify`",
                                          head->head.slot.value));
 }
@@ -181,9 +178,7 @@ Status ProducerSession::finish(const CallOptions& call) {
   for (;;) {
     // Only what has finished is ever dropped.
     if (base->head.find_producer(producer()) == nullptr) return Status::ok();
-    BL_ASSIGN_OR_RETURN(const auto nothing,
-                        still_pending(base->head, session_, {}, stream_.safeguards()));
-    BL_CHECK(nothing.empty(), "nothing was offered");
+    BL_RETURN_IF_ERROR(check_unfenced(base->head));
     if (base->head.find_producer(producer())->finished) return Status::ok();
     Head next = finish_producer(base->head, session_);
     next.txid = stream_.random_txid();
@@ -195,14 +190,28 @@ Status ProducerSession::finish(const CallOptions& call) {
   }
 }
 
+Status ProducerSession::check_unfenced(const Head& head) const {
+  return still_pending(head, session_, {}, stream_.safeguards()).status();
+}
+
 Status ProducerSession::end_stream(const CallOptions& call) {
   const auto end = [this](const Head& head) -> Result<std::optional<Head>> {
-    BL_ASSIGN_OR_RETURN(const auto nothing,
-                        still_pending(head, session_, {}, stream_.safeguards()));
-    BL_CHECK(nothing.empty(), "nothing was offered");
+    BL_RETURN_IF_ERROR(check_unfenced(head));
     return propose_end(head);
   };
   return commit_edit(stream_, reader_, end, call).status();
+}
+
+Result<EditReceipt> ProducerSession::set_membership(const Membership& membership,
+                                                    const CallOptions& call) {
+  const std::size_t size_bytes = membership.keys.size();
+  if (size_bytes > kMembershipMaxBytes) {
+    return Status::invalid(
+        fmt::format("producer {}: membership keys of {} bytes; at most {} are allowed", producer(),
+                    size_bytes, kMembershipMaxBytes));
+  }
+  MembershipEdit edit(stream_, session_, membership, call);
+  return commit_edit(stream_, reader_, [&](const Head& head) { return edit.apply(head); }, call);
 }
 
 }  // namespace batchloom::store

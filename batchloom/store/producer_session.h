@@ -19,7 +19,9 @@
 #include <string>
 
 #include "batchloom/store/batch_upload.h"
+#include "batchloom/store/head_edit.h"
 #include "batchloom/store/manifest_reader.h"
+#include "batchloom/store/membership.h"
 #include "batchloom/store/proposal.h"
 
 namespace batchloom::store {
@@ -70,11 +72,19 @@ class ProducerSession {
   /// Safe to repeat.
   Status end_stream(const CallOptions& call);
 
+  /// From `membership.from_step` on, other keys decide membership. Replaces what was set for that
+  /// step and is not in force yet; where the newest head has it already, nothing is committed.
+  /// Digests alone are compared. `invalid` for a step below next_step, for too many bytes of keys,
+  /// and after finish(); `exhausted` where the head has no room for it (trim first); `fenced` where
+  /// a newer session of this producer exists. Safe to repeat.
+  Result<EditReceipt> set_membership(const Membership& membership, const CallOptions& call);
+
  private:
   ProducerSession(const Stream& stream, std::string producer)
       : stream_(stream), reader_(stream), session_{std::move(producer), Term()} {}
 
   Status fence(const CallOptions& call);
+  Status check_unfenced(const Head& head) const;
   Status load_state(const ProducerRow& row, const CallOptions& call);
   Status check_batches(std::span<const PendingBatch> batches) const;
   Result<HeadPtr> base_head(std::span<const PendingBatch> batches, const CallOptions& call);

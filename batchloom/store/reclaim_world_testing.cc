@@ -32,7 +32,7 @@ ReclaimWorld::ReclaimWorld(std::uint64_t seed, const Safeguards& safeguards)
 
 void ReclaimWorld::act(std::uint64_t times) {
   for (; times > 0; --times) {
-    switch (random_.below(10)) {
+    switch (random_.below(11)) {
       case 0: sessions_.erase(draw_producer()); break;
       case 1: leave_garbage(); break;
       case 2: pin_or_unpin(); break;
@@ -42,6 +42,7 @@ void ReclaimWorld::act(std::uint64_t times) {
         must(trim(*other_, reader, {}).status());
         break;
       }
+      case 5: set_membership(draw_producer()); break;
       default: commit(draw_producer());
     }
   }
@@ -78,6 +79,9 @@ std::set<std::string> ReclaimWorld::needed() {
   }
   for (const ProducerRow& row : head.producers) {
     if (row.state.ref) needed.insert(data_key(row.state_object()));
+  }
+  for (const MembershipRow& row : head.memberships) {
+    if (row.ref) needed.insert(data_key(row.object()));
   }
   for (const std::string& key : keys("")) {
     if (const auto segment = parse_segment_key(key); segment && segment->slot > head.slot) {
@@ -120,11 +124,24 @@ void ReclaimWorld::commit(const std::string& producer) {
   }
 }
 
+// From a step on that may come soon, so that some rows are replaced before they hold.
+void ReclaimWorld::set_membership(const std::string& producer) {
+  ProducerSession& writer = session(producer);
+  const Step from_step = newest(*other_)->head.next_step + random_.below(3);
+  const auto keys = random_.chance(700) ? "keys that stand beside" : "few";
+  const auto set = writer.set_membership({.from_step = from_step,
+                                          .digest = {.high = 0, .low = random_.next()},
+                                          .keys = to_bytes(keys)},
+                                         {});
+  if (!set.is(ErrorKind::kExhausted)) must(set.status());
+}
+
 void ReclaimWorld::leave_garbage() {
   const HeadPtr head = newest(*other_);
   const Slot slot(std::max(head->head.slot.value + 1, std::uint64_t{3}) - random_.below(3));
   const Nonce nonce(random_.next());
-  const DataName data{random_.chance(500) ? DataKind::kBatch : DataKind::kState, draw_producer(),
+  constexpr DataKind kKinds[] = {DataKind::kBatch, DataKind::kState, DataKind::kMembership};
+  const DataName data{kKinds[random_.below(std::size(kKinds))], draw_producer(),
                       Term(1 + random_.below(slot.value)), Seq(random_.below(4)), nonce};
   const ProducerRow* row = head->head.find_producer(data.producer);
   if (row == nullptr || data.term <= row->term) put(memory_, data_key(data));

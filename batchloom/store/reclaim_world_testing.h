@@ -18,8 +18,8 @@ class ReclaimWorld {
  public:
   explicit ReclaimWorld(std::uint64_t seed, const Safeguards& safeguards = {});
 
-  /// So many random acts: sessions, packs, uploads that are not committed, lost segments and
-  /// states, pins, cursors and trims.
+  /// So many random acts: sessions, packs, uploads that are not committed, membership
+  /// events, lost segments, states and membership keys, pins, cursors and trims.
   void act(std::uint64_t times);
 
   /// What a test reclaims through; its requests can be scripted.
@@ -38,6 +38,7 @@ class ReclaimWorld {
  private:
   ProducerSession& session(const std::string& producer);
   void commit(const std::string& producer);
+  void set_membership(const std::string& producer);
   void leave_garbage();
   void pin_or_unpin();
   void move_cursor();

@@ -15,9 +15,10 @@ namespace batchloom::store {
 namespace {
 
 std::string summary_of(const ReclaimReport& report) {
-  return fmt::format("after {} slots, {} segments, {} batch objects and {} states were removed",
-                     report.slots_removed, report.segments_removed, report.batches_removed,
-                     report.states_removed);
+  return fmt::format(
+      "after {} slots, {} segments, {} batch objects, {} states and {} memberships were removed",
+      report.slots_removed, report.segments_removed, report.batches_removed, report.states_removed,
+      report.memberships_removed);
 }
 
 }  // namespace

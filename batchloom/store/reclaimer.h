@@ -17,9 +17,10 @@
 //       segment, and is not below the slot that the segment was written for: that slot is decided.
 //    4. A batch object whose entry lies below first_step as a whole is trimmed. A pack lives until
 //       its last step is.
-//    5. A batch object that no entry names, or a state object that no row names, is an orphan if
-//       its producer has no row, or its term is below the row's, or its sequence number is below
-//       the row's next one: no commit can name it any more. All others may be in flight.
+//    5. A batch object that no entry names, or a state or membership object that no row names, is
+//       an orphan if its producer has no row, or its term is below the row's, or its sequence
+//       number is below the row's next one: no commit can name it any more. All others may be in
+//       flight.
 //
 // A full store refuses the commits of a trim, and with them what would make room. Then a pass first
 // removes what needs none: dead slots below the floor as it is, and orphans; and begins again.

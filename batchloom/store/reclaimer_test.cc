@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "batchloom/store/floor.h"
+#include "batchloom/store/pins.h"
 #include "batchloom/store/store_fixture_testing.h"
 
 namespace batchloom::store {
@@ -23,6 +24,21 @@ class Reclaim : public StoreTest {
     const std::string key = data_key({DataKind::kState, producer, term, seq, Nonce(77)});
     put(key);
     return key;
+  }
+  std::string put_data(const DataName& name) {
+    put(data_key(name));
+    return data_key(name);
+  }
+  /// So many that they stand beside.
+  static void set_keys(ProducerSession& session, Step from_step, std::uint64_t digest) {
+    const auto set = session.set_membership({.from_step = from_step,
+                                             .digest = {.high = 0, .low = digest},
+                                             .keys = Bytes(100, std::byte{5})},
+                                            {});
+    ASSERT_TRUE(set.is_ok()) << set.status().to_string();
+  }
+  std::string newest_membership_key() {
+    return data_key(newest(*other_)->head.memberships.back().object());
   }
   std::string put_segment(Slot slot, std::uint32_t level = 0) {
     const std::string key = segment_key({slot, level, Nonce(77)});
@@ -48,7 +64,7 @@ class Reclaim : public StoreTest {
 TEST_F(Reclaim, ANewStreamHasNothingToRemove) {
   const ReclaimReport report = run();
   EXPECT_EQ(report.floor, Slot(0));
-  EXPECT_EQ(report.slots_removed + report.segments_removed + report.states_removed, 0u);
+  EXPECT_EQ(report.removed(), 0u);
   EXPECT_EQ(objects_.count(Operation::kPut) + objects_.count(Operation::kRemove), 0u);
 }
 
@@ -62,8 +78,10 @@ TEST_F(Reclaim, AFullStoreFirstLosesWhatNeedsNoCommit) {
   objects_.next({.operation = Operation::kPut, .answer = Answer::kDiskFull, .times = 1000});
   const auto full = Reclaimer(*stream_).run({});
   EXPECT_TRUE(full.is(ErrorKind::kExhausted)) << full.status().to_string();
-  EXPECT_NE(full.status().message().find("after 1 slots, 0 segments, 0 batch objects and 1 states"),
-            std::string::npos)
+  EXPECT_NE(
+      full.status().message().find("after 1 slots, 0 segments, 0 batch objects, 1 states and 0 "
+                                   "memberships"),
+      std::string::npos)
       << full.status().to_string();
   EXPECT_FALSE(exists(orphan));
   EXPECT_FALSE(exists(manifest_key(Slot(2))));
@@ -216,6 +234,64 @@ TEST_F(Reclaim, StatesOfProducersWithoutARowGo) {
   EXPECT_FALSE(exists(orphan));
 }
 
+TEST_F(Reclaim, KeepsMembershipKeysThatARowNamesOrMayYetName) {
+  const auto session = open_session(*other_, "p");
+  set_keys(*session, Step(0), 1);
+  const std::string replaced = newest_membership_key();
+  set_keys(*session, Step(0), 2);
+  const std::string named = newest_membership_key();
+  const std::string in_flight =
+      put_data({DataKind::kMembership, "p", session->term(), Seq(1), Nonce(77)});
+  EXPECT_EQ(run().memberships_removed, 0u) << "batch 0 is still next";
+  commit_batches(*session, Seq(0));
+  EXPECT_EQ(run().memberships_removed, 1u);
+  EXPECT_FALSE(exists(replaced));
+  EXPECT_TRUE(exists(named));
+  EXPECT_TRUE(exists(in_flight));
+  open_session(*other_, "p");
+  EXPECT_EQ(run().memberships_removed, 1u);
+  EXPECT_FALSE(exists(in_flight)) << "of a term that is over";
+  EXPECT_TRUE(exists(named)) << "its row is there";
+  EXPECT_EQ(counted("store_reclaimed_memberships"), 2u);
+  expect_whole(1);
+}
+
+TEST_F(Reclaim, MembershipKeysGoOnceLaterOnesHoldAtTheFirstStep) {
+  const auto session = open_session(*other_, "p");
+  set_keys(*session, Step(0), 1);
+  const std::string first = newest_membership_key();
+  commit_batches(*session, Seq(0), 4);
+  set_keys(*session, Step(4), 2);
+  const std::string second = newest_membership_key();
+  commit_batches(*session, Seq(4), 4);
+  ASSERT_TRUE(pin_step(*other_, {.group = "g", .id = "a", .step = Step(3)}, {}).is_ok());
+  EXPECT_EQ(run().memberships_removed, 0u);
+  ASSERT_TRUE(pin_step(*other_, {.group = "g", .id = "b", .step = Step(4)}, {}).is_ok());
+  ASSERT_TRUE(unpin(*other_, "g", "a", {}).is_ok());
+  EXPECT_EQ(run().memberships_removed, 1u);
+  EXPECT_FALSE(exists(first));
+  EXPECT_TRUE(exists(second));
+}
+
+TEST_F(Reclaim, MembershipKeysOutliveTheRowOfTheirProducer) {
+  Limits limits = tiny_limits();
+  limits.producer_bytes = 150;
+  const auto narrow = Stream::open(other_deps(), {.limits = limits, .safeguards = {}}, {}).value();
+  const auto session = open_session(*narrow, "p");
+  set_keys(*session, Step(0), 1);
+  const std::string named = newest_membership_key();
+  const std::string orphan =
+      put_data({DataKind::kMembership, "p", session->term(), Seq(0), Nonce(77)});
+  ASSERT_TRUE(session->finish({}).is_ok());
+  EXPECT_EQ(run().memberships_removed, 0u);
+  open_session(*narrow, "q");
+  ASSERT_EQ(newest(*other_)->head.find_producer("p"), nullptr);
+  EXPECT_EQ(run().memberships_removed, 1u);
+  EXPECT_FALSE(exists(orphan));
+  EXPECT_TRUE(exists(named));
+  expect_whole(0);
+}
+
 TEST_F(Reclaim, ListsBeforeItReadsTheHeadThatDecides) {
   const auto session = open_session(*other_, "p");
   ASSERT_TRUE(
@@ -233,6 +309,8 @@ TEST_F(Reclaim, ListsBeforeItReadsTheHeadThatDecides) {
 
 TEST_F(Reclaim, EachBrokenSafeguardRemovesWhatIsNeeded) {
   const auto session = open_session(*other_, "p");
+  set_keys(*session, Step(0), 1);
+  const std::string keys_named = newest_membership_key();
   ASSERT_TRUE(
       session->commit(std::array{upload_batch(*session, Seq(0), "a large state")}, {}).is_ok());
   const std::string named = data_key(newest(*other_)->head.producers[0].state_object());
@@ -245,6 +323,8 @@ TEST_F(Reclaim, EachBrokenSafeguardRemovesWhatIsNeeded) {
   EXPECT_FALSE(exists(in_flight));
   EXPECT_EQ(without(Safeguard::kStateRef).states_removed, 1u);
   EXPECT_FALSE(exists(named));
+  EXPECT_EQ(without(Safeguard::kMembershipRef).memberships_removed, 1u);
+  EXPECT_FALSE(exists(keys_named));
   objects_.next(
       {.operation = Operation::kList, .prefix = "s/", .before = [this] {
          const auto late = open_session(*other_, "late");

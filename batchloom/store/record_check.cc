@@ -18,9 +18,15 @@ bool RecordCheck::RecordSet::insert(model::RecordIndex record) {
 }
 
 std::optional<std::string> RecordCheck::add(const Entry& entry, const BatchIndex& index) {
-  Producer& producer = producer_of(entry);
   std::optional<std::string> wrong;
+  Step at = entry.first_step;
   for (const IndexedStep& step : index.steps) {
+    const bool anew = reaches_change(at);
+    if (anew) producers_.clear();
+    Producer& producer = producer_of(entry);
+    if (anew && at > entry.first_step) producer.may_go_on = true;
+    begun_ = true;
+    ++at;
     for (const model::PlanSample& sample : step.plan.samples) {
       ++samples_;
       tokens_ += sample.tokens;
@@ -41,6 +47,15 @@ void RecordCheck::skip() {
     producer.may_go_on = true;
     for (auto& [key, source] : producer.sources) source.may_go_on = true;
   }
+}
+
+/// Whether keys change between the steps that were taken and `step`.
+bool RecordCheck::reaches_change(Step step) {
+  const std::size_t before = next_change_;
+  while (next_change_ < changes_.size() && changes_[next_change_] <= step) ++next_change_;
+  if (next_change_ == before || !begun_) return false;
+  skipped_ = true;
+  return true;
 }
 
 /// A producer that begins at batch 0 in a new term, once its row was dropped, draws anew.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "batchloom/store/batch_index.h"
 #include "batchloom/store/head.h"
@@ -23,6 +24,9 @@ namespace batchloom::store {
 /// Plans have their samples by id, so that within a step nobody knows which record of a source was
 /// drawn last: any of them may go on in the source's next step, but only one.
 ///
+/// Where other keys begin to decide membership, all of that begins anew: sources may be others
+/// there, or go on where they were.
+///
 /// A source is known by name and digest, so that producers with other lists of sources, and other
 /// numbers for them, do not mix. What no stream shows: records that were never drawn, and parts
 /// left out at the end of a record. Memory: about a bit for each record up to the highest one
@@ -30,8 +34,10 @@ namespace batchloom::store {
 class RecordCheck {
  public:
   /// `from_start`: the first entry that follows is the stream's first. Otherwise the records that
-  /// come first may have begun before.
-  explicit RecordCheck(bool from_start) : from_start_(from_start) {}
+  /// come first may have begun before. `changes`: the steps from which on the keys that decide
+  /// membership are others than before, ascending.
+  explicit RecordCheck(bool from_start, std::vector<Step> changes = {})
+      : from_start_(from_start), changes_(std::move(changes)) {}
 
   /// Takes the steps of the next entry; the first thing that is wrong with them, if anything.
   std::optional<std::string> add(const Entry& entry, const BatchIndex& index);
@@ -78,13 +84,17 @@ class RecordCheck {
     std::map<std::pair<std::string, std::uint64_t>, Source> sources;  ///< By name and digest.
   };
 
+  bool reaches_change(Step step);
   Producer& producer_of(const Entry& entry);
   static Source& source_of(Producer& producer, const BatchOrigin::Source& source);
   static std::optional<std::string> draw(Source& source, const model::PlanSample& sample);
   static std::optional<std::string> go_on(Source& source, const model::PlanSample& sample);
 
   bool from_start_;
-  bool skipped_ = false;
+  std::vector<Step> changes_;
+  std::size_t next_change_ = 0;
+  bool begun_ = false;    ///< A step was taken.
+  bool skipped_ = false;  ///< What came before is not known.
   std::map<std::string, Producer, std::less<>> producers_;
   std::uint64_t samples_ = 0;
   std::uint64_t tokens_ = 0;

@@ -26,14 +26,21 @@ struct Drawn {
 class RecordCheckTest : public testing::Test {
  protected:
   std::optional<std::string> add(const std::vector<Drawn>& samples, const Entry& entry = {}) {
+    return add_pack({samples}, entry);
+  }
+  std::optional<std::string> add_pack(const std::vector<std::vector<Drawn>>& steps,
+                                      const Entry& entry) {
     BatchIndex index;
     index.origin.sources = sources_;
-    model::StepPlan& plan = index.steps.emplace_back().plan;
-    for (const Drawn& drawn : samples) {
-      plan.samples.push_back({.id = {model::SourceId(drawn.source), model::Epoch(drawn.epoch),
-                                     model::RecordIndex(drawn.index), model::PartIndex(drawn.part)},
-                              .tokens = 100,
-                              .first_position = drawn.position});
+    for (const std::vector<Drawn>& samples : steps) {
+      model::StepPlan& plan = index.steps.emplace_back().plan;
+      for (const Drawn& drawn : samples) {
+        plan.samples.push_back(
+            {.id = {model::SourceId(drawn.source), model::Epoch(drawn.epoch),
+                    model::RecordIndex(drawn.index), model::PartIndex(drawn.part)},
+             .tokens = 100,
+             .first_position = drawn.position});
+      }
     }
     return check_.add(entry, index);
   }
@@ -42,6 +49,12 @@ class RecordCheckTest : public testing::Test {
     entry.producer = producer;
     entry.term = Term(term);
     entry.seq = Seq(seq);
+    return entry;
+  }
+  /// The entry of batch `seq` of "a", which begins at `step`.
+  static Entry at(std::uint64_t step, std::uint64_t seq) {
+    Entry entry = by("a", 2, seq);
+    entry.first_step = Step(step);
     return entry;
   }
 
@@ -127,6 +140,41 @@ TEST_F(RecordCheckTest, WhatCameBeforeIsUnknownAfterATrim) {
   EXPECT_THAT(add({{.index = 5, .part = 1}}, by("a", 2, 9)), Optional(HasSubstr("no first part")))
       << "once";
   EXPECT_THAT(add({{.index = 3}}, by("a", 2, 9)), Optional(HasSubstr("was drawn before")));
+}
+
+TEST_F(RecordCheckTest, WhereMembershipChangesRecordsAreDrawnAnew) {
+  check_ = RecordCheck(true, {Step(0), Step(10)});
+  EXPECT_EQ(add({{3}, {4}}, at(0, 0)), std::nullopt);
+  EXPECT_THAT(add({{3}}, at(9, 1)), Optional(HasSubstr("was drawn before")));
+  EXPECT_EQ(add({{3}, {5}}, at(10, 2)), std::nullopt);
+  EXPECT_THAT(add({{3}}, at(11, 3)), Optional(HasSubstr("was drawn before"))) << "once";
+  EXPECT_EQ(check_.samples(), 6U) << "all are counted";
+}
+
+TEST_F(RecordCheckTest, WhereMembershipChangesARecordMayGoOn) {
+  check_ = RecordCheck(true, {Step(10)});
+  EXPECT_EQ(add({{.index = 3}}, at(9, 0)), std::nullopt);
+  EXPECT_EQ(add({{.index = 3, .part = 1, .position = 100}}, at(10, 1)), std::nullopt);
+  EXPECT_THAT(add({{.index = 5, .part = 1}}, at(11, 2)), Optional(HasSubstr("no first part")));
+}
+
+TEST_F(RecordCheckTest, MembershipMayChangeWithinAPack) {
+  check_ = RecordCheck(true, {Step(1)});
+  EXPECT_EQ(add_pack({{{3}}, {{.index = 3, .part = 1, .position = 100}}, {{4}}}, at(0, 0)),
+            std::nullopt);
+  EXPECT_THAT(add({{3}}, at(3, 1)), Optional(HasSubstr("was drawn before")));
+}
+
+TEST_F(RecordCheckTest, AChangeThatWasSkippedIsFound) {
+  check_ = RecordCheck(true, {Step(5), Step(10)});
+  EXPECT_EQ(add({{3}}, at(0, 0)), std::nullopt);
+  check_.skip();
+  EXPECT_EQ(add({{3}}, at(20, 7)), std::nullopt);
+}
+
+TEST_F(RecordCheckTest, AStreamThatBeginsUnderItsKeysBeginsWithFirstParts) {
+  check_ = RecordCheck(true, {Step(0)});
+  EXPECT_THAT(add({{.index = 3, .part = 1}}, at(0, 1)), Optional(HasSubstr("no first part")));
 }
 
 TEST_F(RecordCheckTest, WhatCouldNotBeReadIsUnknown) {

@@ -17,6 +17,7 @@ std::string_view counter_of(RemovalKind kind) {
     case RemovalKind::kSegment: return "store_reclaimed_segments";
     case RemovalKind::kBatch: return "store_reclaimed_batches";
     case RemovalKind::kState: return "store_reclaimed_states";
+    case RemovalKind::kMembership: return "store_reclaimed_memberships";
   }
   return "";
 }
@@ -29,6 +30,7 @@ std::string_view to_string(RemovalKind kind) {
     case RemovalKind::kSegment: return "segment";
     case RemovalKind::kBatch: return "batch";
     case RemovalKind::kState: return "state";
+    case RemovalKind::kMembership: return "membership";
   }
   return "";
 }
@@ -38,9 +40,10 @@ std::uint64_t& ReclaimReport::removed(RemovalKind kind) {
     case RemovalKind::kSlot: return slots_removed;
     case RemovalKind::kSegment: return segments_removed;
     case RemovalKind::kBatch: return batches_removed;
-    case RemovalKind::kState: break;
+    case RemovalKind::kState: return states_removed;
+    case RemovalKind::kMembership: break;
   }
-  return states_removed;
+  return memberships_removed;
 }
 
 Status Remover::add(Removal removal, const CallOptions& call) {

@@ -12,9 +12,9 @@
 
 namespace batchloom::store {
 
-enum class RemovalKind : std::uint8_t { kSlot, kSegment, kBatch, kState };
+enum class RemovalKind : std::uint8_t { kSlot, kSegment, kBatch, kState, kMembership };
 
-/// "slot", "segment", "batch", "state".
+/// "slot", "segment", "batch", "state", "membership".
 std::string_view to_string(RemovalKind kind);
 
 /// An object that nobody needs, and why nobody ever will.
@@ -42,13 +42,15 @@ struct ReclaimReport {
   std::uint64_t segments_removed = 0;
   std::uint64_t batches_removed = 0;
   std::uint64_t states_removed = 0;
+  std::uint64_t memberships_removed = 0;
   std::uint64_t failed = 0;  ///< Removals that failed; the next pass tries again.
   Status first_failure;      ///< Of the first of them, naming its key.
 
   std::uint64_t& removed(RemovalKind kind);
   /// Of all kinds.
   std::uint64_t removed() const {
-    return slots_removed + segments_removed + batches_removed + states_removed;
+    return slots_removed + segments_removed + batches_removed + states_removed +
+           memberships_removed;
   }
 };
 

@@ -21,7 +21,7 @@ class Removing : public TrimTest {
     for (std::size_t i = 0; i < count; ++i) {
       const std::string key = fmt::format("x/{:05}", i);
       put(key, to_bytes("x"));
-      removals.push_back({.kind = static_cast<RemovalKind>(i % 4), .key = key, .reason = "a test"});
+      removals.push_back({.kind = static_cast<RemovalKind>(i % 5), .key = key, .reason = "a test"});
     }
     return removals;
   }
@@ -40,12 +40,14 @@ TEST_F(Removing, GoesManyAtATime) {
   EXPECT_THAT(keys("x/"), IsEmpty());
   ASSERT_TRUE(remover.flush({}).is_ok());
   EXPECT_EQ(objects_.count(Operation::kRemove), 3u) << "nothing is left to ask for";
-  for (const RemovalKind kind :
-       {RemovalKind::kSlot, RemovalKind::kSegment, RemovalKind::kBatch, RemovalKind::kState}) {
-    EXPECT_EQ(report_.removed(kind), 625u) << to_string(kind);
+  for (const RemovalKind kind : {RemovalKind::kSlot, RemovalKind::kSegment, RemovalKind::kBatch,
+                                 RemovalKind::kState, RemovalKind::kMembership}) {
+    EXPECT_EQ(report_.removed(kind), 500u) << to_string(kind);
   }
-  EXPECT_EQ(report_.batches_removed, 625u);
-  EXPECT_EQ(counted("store_reclaimed_batches"), 625u);
+  EXPECT_EQ(report_.removed(), 2500u);
+  EXPECT_EQ(report_.batches_removed, 500u);
+  EXPECT_EQ(counted("store_reclaimed_batches"), 500u);
+  EXPECT_EQ(counted("store_reclaimed_memberships"), 500u);
 }
 
 TEST_F(Removing, CountsWhatIsSurelyGone) {

@@ -11,6 +11,7 @@ std::string_view to_string(Safeguard safeguard) {
     case Safeguard::kSecondPinListing: return "second-pin-listing";
     case Safeguard::kSegmentProof: return "segment-proof";
     case Safeguard::kStateRef: return "state-ref";
+    case Safeguard::kMembershipRef: return "membership-ref";
     case Safeguard::kPackTrim: return "pack-trim";
     case Safeguard::kFirstStepMax: return "first-step-max";
     case Safeguard::kIntentOwner: return "intent-owner";

@@ -16,17 +16,18 @@ enum class Safeguard : std::uint8_t {
   kSecondPinListing,  ///< A trim lists the pins again after its intent was committed.
   kSegmentProof,  ///< A segment is an orphan only for a head whose slot is not below the segment's.
   kStateRef,      ///< A producer row keeps its state object alive.
-  kPackTrim,      ///< A batch object goes only when all of its steps are trimmed.
-  kFirstStepMax,  ///< A trim that comes late does not lower the first step.
-  kIntentOwner,   ///< A trim is completed only under the very intent that it committed.
+  kMembershipRef,   ///< A membership row keeps the object with its keys alive.
+  kPackTrim,        ///< A batch object goes only when all of its steps are trimmed.
+  kFirstStepMax,    ///< A trim that comes late does not lower the first step.
+  kIntentOwner,     ///< A trim is completed only under the very intent that it committed.
   kListBeforeHead,  ///< Orphans are listed before the head is read that decides on them.
 };
 
 inline constexpr Safeguard kAllSafeguards[] = {
-    Safeguard::kDropRule,         Safeguard::kTermCheck,    Safeguard::kFloorCheck,
-    Safeguard::kSecondPinListing, Safeguard::kSegmentProof, Safeguard::kStateRef,
-    Safeguard::kPackTrim,         Safeguard::kFirstStepMax, Safeguard::kIntentOwner,
-    Safeguard::kListBeforeHead,
+    Safeguard::kDropRule,         Safeguard::kTermCheck,      Safeguard::kFloorCheck,
+    Safeguard::kSecondPinListing, Safeguard::kSegmentProof,   Safeguard::kStateRef,
+    Safeguard::kMembershipRef,    Safeguard::kPackTrim,       Safeguard::kFirstStepMax,
+    Safeguard::kIntentOwner,      Safeguard::kListBeforeHead,
 };
 
 /// The name on the command line: "drop-rule", "term-check", ...

@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Producer states, the floor, and FORMAT.
+// Producer states, membership keys, the floor, and FORMAT.
 #include "batchloom/store/codec.h"
 #include "batchloom/store/codec_rows.h"
 #include "batchloom/store/manifest_generated.h"
 
 namespace batchloom::store {
+namespace {
+
+/// The opaque bytes of the very object that a reference means.
+Result<Bytes> decode_opaque(const FrameContext& context, std::uint32_t size_bytes,
+                            std::uint32_t crc, ByteSpan object) {
+  BL_ASSIGN_OR_RETURN(const Frame frame, decode_frame(context, object));
+  BL_RETURN_IF_ERROR(check_reference(context, object, size_bytes, crc));
+  return Bytes(frame.payload.begin(), frame.payload.end());
+}
+
+}  // namespace
 
 Encoded encode_state(const StreamUuid& uuid, ByteSpan state) {
   return encode_crc_frame(ObjectKind::kState, uuid, state);
@@ -13,10 +24,17 @@ Encoded encode_state(const StreamUuid& uuid, ByteSpan state) {
 Result<Bytes> decode_state(const StreamUuid& uuid, const ProducerRow& row, ByteSpan object) {
   const std::string key = data_key(row.state_object());
   const FrameContext context{.key = key, .kind = ObjectKind::kState, .uuid = &uuid};
-  BL_ASSIGN_OR_RETURN(const Frame frame, decode_frame(context, object));
-  BL_RETURN_IF_ERROR(
-      check_reference(context, object, row.state.ref->size_bytes, row.state.ref->crc));
-  return Bytes(frame.payload.begin(), frame.payload.end());
+  return decode_opaque(context, row.state.ref->size_bytes, row.state.ref->crc, object);
+}
+
+Encoded encode_membership(const StreamUuid& uuid, ByteSpan keys) {
+  return encode_crc_frame(ObjectKind::kMembership, uuid, keys);
+}
+
+Result<Bytes> decode_membership(const StreamUuid& uuid, const MembershipRow& row, ByteSpan object) {
+  const std::string key = data_key(row.object());
+  const FrameContext context{.key = key, .kind = ObjectKind::kMembership, .uuid = &uuid};
+  return decode_opaque(context, row.ref->size_bytes, row.ref->crc, object);
 }
 
 Bytes encode_floor(const StreamUuid& uuid, Slot floor) {

@@ -36,6 +36,35 @@ TEST(StateCodec, RefusesAnotherObjectThanTheOneMeant) {
   }
 }
 
+MembershipRow membership_for(const Encoded& encoded) {
+  MembershipRow row = small_head().memberships[1];
+  row.ref->size_bytes = static_cast<std::uint32_t>(encoded.bytes.size());
+  row.ref->crc = encoded.crc;
+  return row;
+}
+
+RC_GTEST_PROP(MembershipCodec, ReadsAllKeysBack, (std::string keys)) {
+  const Encoded encoded = encode_membership(kTestUuid, as_bytes(keys));
+  const auto decoded = decode_membership(kTestUuid, membership_for(encoded), encoded.bytes);
+  RC_ASSERT(decoded.is_ok());
+  RC_ASSERT(as_text(*decoded) == keys);
+}
+
+TEST(MembershipCodec, RefusesAnotherObjectThanTheOneMeant) {
+  const Encoded encoded = encode_membership(kTestUuid, as_bytes("keys"));
+  const Encoded other = encode_membership(kTestUuid, as_bytes("else"));
+  const Encoded longer = encode_membership(kTestUuid, as_bytes("longer"));
+  for (const Encoded& wrong : {other, longer}) {
+    const Status status =
+        decode_membership(kTestUuid, membership_for(encoded), wrong.bytes).status();
+    EXPECT_TRUE(status.is(ErrorKind::kCorruption));
+    EXPECT_EQ(status.message().find("d/00/beta.000000000004.000000000001.000000000000004e."
+                                    "membership: at byte 0: another"),
+              0U)
+        << status.message();
+  }
+}
+
 RC_GTEST_PROP(FloorCodec, ReadsEveryFloorBack, (std::uint64_t floor)) {
   const auto decoded = decode_floor(kTestUuid, encode_floor(kTestUuid, Slot(floor)));
   RC_ASSERT(decoded.is_ok());

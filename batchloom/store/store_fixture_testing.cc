@@ -88,6 +88,17 @@ Status check_states(const Stream& stream, const Head& head) {
   return Status::ok();
 }
 
+Status check_membership_keys(const Stream& stream, const Head& head) {
+  for (const MembershipRow& row : head.memberships) {
+    if (!row.ref) continue;
+    const std::string key = data_key(row.object());
+    BL_ASSIGN_OR_RETURN(const auto data, stream.objects().get(key, {}, {}));
+    if (!data) return Status::corruption(key + " is missing");
+    BL_RETURN_IF_ERROR(decode_membership(stream.uuid(), row, data->bytes).status());
+  }
+  return Status::ok();
+}
+
 }  // namespace
 
 Status SeededRuntime::sleep_until(const CallOptions& call) {
@@ -117,6 +128,7 @@ Limits tiny_limits() {
   limits.tail_entries = 3;
   limits.arity = 2;
   limits.inline_state_max_bytes = 8;
+  limits.inline_membership_max_bytes = 8;
   limits.slots_kept = 4;
   return limits;
 }
@@ -239,6 +251,7 @@ Result<StreamContent> read_whole_stream(const Stream& stream) {
   for (const Entry& entry : content.entries) BL_RETURN_IF_ERROR(check_object(stream, entry));
   BL_RETURN_IF_ERROR(check_sequence(content.entries));
   BL_RETURN_IF_ERROR(check_states(stream, head));
+  BL_RETURN_IF_ERROR(check_membership_keys(stream, head));
   return content;
 }
 

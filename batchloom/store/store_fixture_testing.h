@@ -41,7 +41,7 @@ class SeededRuntime final : public Runtime {
   Random random_;
 };
 
-/// Tails of 3 entries, arity 2, states above 8 bytes beside, 4 slots kept.
+/// Tails of 3 entries, arity 2, states and membership keys above 8 bytes beside, 4 slots kept.
 Limits tiny_limits();
 
 /// A new stream in memory. `stream_` sees it through a store that the test can script, `other_`

@@ -129,6 +129,24 @@ std::vector<Step> pick_steps(Step begin, Step end, std::uint64_t most) {
   return {steps.begin(), steps.end()};
 }
 
+MembershipRow pick_membership(Slot slot, Step from_step) {
+  MembershipRow row{.from_step = from_step,
+                    .digest = {.high = pick_any(), .low = pick_any()},
+                    .producer = *arbitrary_name(),
+                    .term = Term(pick(1, slot.value)),
+                    .inline_keys = {},
+                    .ref = {}};
+  if (*rc::gen::arbitrary<bool>()) {
+    row.inline_keys = pick_bytes(pick(0, 40));
+  } else {
+    row.ref = MembershipRef{.seq = Seq(pick_any()),
+                            .nonce = Nonce(pick_any()),
+                            .size_bytes = static_cast<std::uint32_t>(pick(kFrameBytes, 1u << 24)),
+                            .crc = pick_any32()};
+  }
+  return row;
+}
+
 /// Precondition: the head's slot and steps are set.
 void pick_events(Head& head) {
   if (head.slot >= Slot(2) && *rc::gen::arbitrary<bool>()) {
@@ -139,6 +157,9 @@ void pick_events(Head& head) {
   for (const Step from_step : pick_steps(Step(0), head.next_step + 1, 4)) {
     const model::Topology topology = pick_topology();
     head.topologies.push_back({from_step, topology.hdp_size(), to_string(topology)});
+  }
+  for (const Step from_step : pick_steps(Step(0), head.next_step + 100, 3)) {
+    head.memberships.push_back(pick_membership(head.slot, from_step));
   }
 }
 
@@ -206,11 +227,12 @@ rc::Gen<std::string> arbitrary_name() {
 
 rc::Gen<DataName> arbitrary_data_name() {
   return rc::gen::exec([] {
-    return DataName{.kind = *rc::gen::element(DataKind::kBatch, DataKind::kState),
-                    .producer = *arbitrary_name(),
-                    .term = Term(pick_any()),
-                    .seq = Seq(pick_any()),
-                    .nonce = Nonce(pick_any())};
+    return DataName{
+        .kind = *rc::gen::element(DataKind::kBatch, DataKind::kState, DataKind::kMembership),
+        .producer = *arbitrary_name(),
+        .term = Term(pick_any()),
+        .seq = Seq(pick_any()),
+        .nonce = Nonce(pick_any())};
   });
 }
 
@@ -244,6 +266,18 @@ Head small_head() {
   head.trim_intent = TrimIntent{.step = Step(20), .slot = Slot(8)};
   head.ended = true;
   head.topologies = {{Step(2), 2, "dp=2"}, {Step(12), 2, "pp=3 dp=1 cp=2 tp=4"}};
+  head.memberships = {{.from_step = Step(0),
+                       .digest = {.high = 1, .low = 2},
+                       .producer = "old",
+                       .term = Term(2),
+                       .inline_keys = to_bytes("keys"),
+                       .ref = {}},
+                      {.from_step = Step(14),
+                       .digest = {.high = 3, .low = 4},
+                       .producer = "beta",
+                       .term = Term(4),
+                       .inline_keys = {},
+                       .ref = MembershipRef{Seq(1), Nonce(78), 6000, 7}}};
   head.skipped = {Step(8), Step(13)};
   head.producers = {
       {.producer = "alpha",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Events of a stream, committed like batches but without a step number. Every one is idempotent:
-// where the head has it already, nothing is committed.
+// where the head has it already, nothing is committed. MEMBERSHIP is a producer's own:
+// ProducerSession::set_membership().
 #pragma once
 
 #include "batchloom/model/topology.h"

@@ -105,7 +105,11 @@ StreamInventory::Counts StreamInventory::unclaimed() const {
   for (const SegmentObject& segment : segments_) counts.segments += segment.claimed ? 0 : 1;
   for (const DataObject& object : data_) {
     if (object.claimed) continue;
-    ++(object.kind == DataKind::kState ? counts.states : counts.batches);
+    switch (object.kind) {
+      case DataKind::kBatch: ++counts.batches; break;
+      case DataKind::kState: ++counts.states; break;
+      case DataKind::kMembership: ++counts.memberships; break;
+    }
   }
   return counts;
 }

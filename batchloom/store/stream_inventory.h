@@ -26,6 +26,7 @@ class StreamInventory {
     std::uint64_t segments = 0;
     std::uint64_t states = 0;
     std::uint64_t batches = 0;
+    std::uint64_t memberships = 0;
   };
 
   /// What claiming a listed object answers.

@@ -70,6 +70,21 @@ TEST_F(Inventory, WhatIsMarkedIsNotClaimed) {
   EXPECT_THAT(unclaimed_data(inventory), ElementsAre(Pair(three, false)));
 }
 
+TEST_F(Inventory, TellsKindsApart) {
+  const Nonce nonce(1);
+  const DataName state{DataKind::kState, "p", Term(2), Seq(0), nonce};
+  const DataName membership{DataKind::kMembership, "p", Term(2), Seq(0), nonce};
+  for (const DataName& name : {state, membership}) put(data_key(name), to_bytes("x"));
+  StreamInventory inventory = list();
+  EXPECT_EQ(inventory.unclaimed().states, 1u);
+  EXPECT_EQ(inventory.unclaimed().memberships, 1u);
+  EXPECT_EQ(inventory.unclaimed().batches, 0u);
+  EXPECT_FALSE(inventory.claim(state)->again);
+  EXPECT_EQ(inventory.unclaimed().memberships, 1u);
+  EXPECT_FALSE(inventory.claim({DataKind::kBatch, "p", Term(2), Seq(0), nonce}));
+  EXPECT_THAT(unclaimed_data(inventory), ElementsAre(Pair(membership, false)));
+}
+
 TEST_F(Inventory, AVisitEndsWithAnError) {
   grow(10);
   const StreamInventory inventory = list();

@@ -18,8 +18,8 @@ Head withdraw_trim_intent(const Head& head);
 
 /// The head after `head` whose first step is min(next_step, max(first_step, step)), without the
 /// intent. What is wholly below the first step is dropped: tail entries, references to segments,
-/// SKIPs, and topologies that a later one replaced. Precondition: the intent is the caller's own,
-/// and `step` is not above it.
+/// SKIPs, and topologies and memberships that a later one replaced. Precondition: the intent is the
+/// caller's own, and `step` is not above it.
 Head complete_trim(const Head& head, Step step, const Safeguards& safeguards);
 
 }  // namespace batchloom::store

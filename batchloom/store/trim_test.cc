@@ -81,6 +81,9 @@ class Trim : public StoreTest {
     for (std::size_t i = 1; i < head.topologies.size(); ++i) {
       RC_ASSERT(head.topologies[i].from_step > head.first_step);
     }
+    for (std::size_t i = 1; i < head.memberships.size(); ++i) {
+      RC_ASSERT(head.memberships[i].from_step > head.first_step);
+    }
     RC_ASSERT(!head.trim_intent);
   }
 
@@ -142,6 +145,10 @@ TEST_F(Trim, KeepsWhatIsSkippedAndPlannedFromTheFirstStepOn) {
   EXPECT_TRUE(all.skipped.empty());
   EXPECT_EQ(all.topologies, std::vector{head.topologies[1]}) << "it holds for what comes";
   EXPECT_TRUE(all.ended);
+  EXPECT_EQ(complete_trim(head, Step(13), {}).memberships, head.memberships);
+  EXPECT_EQ(complete_trim(head, Step(14), {}).memberships, std::vector{head.memberships[1]});
+  head.memberships[1].from_step = Step(20);
+  EXPECT_EQ(complete_trim(head, Step(16), {}).memberships, head.memberships) << "not in force yet";
   head.topologies[0].from_step = Step(9);
   EXPECT_EQ(complete_trim(head, Step(8), {}).topologies, head.topologies) << "none holds yet";
 }
@@ -203,7 +210,16 @@ RC_GTEST_FIXTURE_PROP(Trim, AmongCommitsKeepsAllLaterStepsAndNothingElse, ()) {
       const auto topology = model::Topology::create({{model::Axis::kDp, dp}}).value();
       const auto next = propose_topology(head_, topology, limits_).value();
       if (next) advance(*next);
-    } else if (action < 7) {
+    } else if (action == 5) {
+      MembershipRow row{.from_step = head_.next_step + ahead,
+                        .digest = {.high = 0, .low = ahead % 3},
+                        .producer = kWriter.producer,
+                        .term = kWriter.term,
+                        .inline_keys = {},
+                        .ref = {}};
+      const auto next = propose_membership(head_, row, limits_);
+      if (next.is_ok() && *next) advance(**next);
+    } else if (action < 8) {
       const auto next = propose_skip(head_, head_.first_step + ahead, limits_);
       if (next.is_ok() && *next) advance(**next);
     } else {

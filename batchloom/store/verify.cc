@@ -42,6 +42,17 @@ struct HistoryChecks {
   }
 };
 
+/// The steps from which on the keys that decide membership are others than before.
+std::vector<Step> membership_changes(const Head& head) {
+  std::vector<Step> changes;
+  const MembershipRow* before = nullptr;
+  for (const MembershipRow& row : head.memberships) {
+    if (before == nullptr || row.digest != before->digest) changes.push_back(row.from_step);
+    before = &row;
+  }
+  return changes;
+}
+
 /// One verification under way.
 class Verification {
  public:
@@ -54,6 +65,7 @@ class Verification {
     BL_RETURN_IF_ERROR(check_slots());
     if (newest_) BL_RETURN_IF_ERROR(check_history(newest_->head));
     if (newest_) BL_RETURN_IF_ERROR(check_producers(newest_->head));
+    if (newest_) BL_RETURN_IF_ERROR(check_memberships(newest_->head));
     BL_RETURN_IF_ERROR(check_pins());
     BL_RETURN_IF_ERROR(check_still());
     report_.orphans = inventory_.unclaimed();
@@ -89,9 +101,11 @@ class Verification {
   Status check_batch(const Entry& entry, BatchCheck& batches);
   Status check_producers(const Head& head);
   Status check_state(const ProducerRow& row);
+  Status check_memberships(const Head& head);
   Status check_pins();
   Result<HeadPtr> newest_by_now();
-  Result<bool> is_still_named(const ProducerRow& row);
+  template <class Names>
+  Result<bool> is_still_named(Names names);
   Result<bool> is_still_kept(Step end);
   Status check_still();
 
@@ -218,9 +232,10 @@ Status Verification::check_history(const Head& head) {
   const Step tail_begin = head.tail.empty() ? head.next_step : head.tail.front().first_step;
   const Step begin = roots.empty() ? tail_begin : roots.front().first_step;
   const bool from_start = begin == Step(0);
-  HistoryChecks checks{
-      .sequences = SequenceCheck(from_start),
-      .batches = BatchCheck(stream_, depth_, from_start && head.first_step == Step(0))};
+  HistoryChecks checks{.sequences = SequenceCheck(from_start),
+                       .batches = BatchCheck(stream_, depth_,
+                                             RecordCheck(from_start && head.first_step == Step(0),
+                                                         membership_changes(head)))};
   for (std::size_t i = 0; i < roots.size(); ++i) {
     const Step end = i + 1 < roots.size() ? roots[i + 1].first_step : tail_begin;
     BL_RETURN_IF_ERROR(walk_segment(roots[i], end, checks));
@@ -347,8 +362,29 @@ Status Verification::check_state(const ProducerRow& row) {
                         return decode_state(stream_.uuid(), row, bytes);
                       }));
   if (!state.missing) return Status::ok();
-  BL_ASSIGN_OR_RETURN(const bool named, is_still_named(row));
+  BL_ASSIGN_OR_RETURN(const bool named, is_still_named([&](const Head& head) {
+                        const ProducerRow* now = head.find_producer(row.producer);
+                        return now != nullptr && now->state == row.state;
+                      }));
   if (named) missing(key, "though the manifest names it");
+  return Status::ok();
+}
+
+Status Verification::check_memberships(const Head& head) {
+  report_.memberships = head.memberships.size();
+  for (const MembershipRow& row : head.memberships) {
+    if (!row.ref) continue;
+    const std::string key = data_key(row.object());
+    inventory_.claim(row.object());
+    BL_ASSIGN_OR_RETURN(const auto keys, read({key, row.ref->size_bytes}, [&](ByteSpan bytes) {
+                          return decode_membership(stream_.uuid(), row, bytes);
+                        }));
+    if (!keys.missing) continue;
+    BL_ASSIGN_OR_RETURN(const bool named, is_still_named([&](const Head& now) {
+                          return std::ranges::count(now.memberships, row) > 0;
+                        }));
+    if (named) missing(key, "though the manifest names it");
+  }
   return Status::ok();
 }
 
@@ -384,14 +420,12 @@ Result<HeadPtr> Verification::newest_by_now() {
   return newest;
 }
 
-/// Whether the newest head has the same state in its row: once a producer has committed another
-/// one, a reclaimer may remove this one, and the floor need not rise for that. True where that head
-/// is damaged.
-Result<bool> Verification::is_still_named(const ProducerRow& row) {
+/// Whether the newest head `names` an object: once a later commit names another one, a reclaimer
+/// may remove it, and the floor need not rise for that. True where that head is damaged.
+template <class Names>
+Result<bool> Verification::is_still_named(Names names) {
   BL_ASSIGN_OR_RETURN(const HeadPtr newest, newest_by_now());
-  if (newest == nullptr) return true;
-  const ProducerRow* now = newest->head.find_producer(row.producer);
-  return now != nullptr && now->state == row.state;
+  return newest == nullptr || names(newest->head);
 }
 
 /// Whether the newest head still has a step below `end`, likewise.

@@ -13,13 +13,13 @@
 //     [oldest row, tail) without a gap; the tail ends at next_step. Per producer, sequence numbers
 //     go on where they stopped, terms never fall, and the head's rows agree (sequence_check.h).
 //  4. Claim what the newest head needs: each segment and batch object once and of the size that the
-//     manifest says, each state readable (unless a head that is newer still needs it no more). What
-//     stays unclaimed is an orphan.
+//     manifest says, each state and the keys of each membership readable (unless a head that is
+//     newer still needs them no more). What stays unclaimed is an orphan.
 //  5. What holds trimmed steps alone, and still stands in a segment that holds others too, may be
 //     there or not. It is counted.
 //  6. Decode all pins and live cursors: damage in one of them stops every trim.
 //  7. As deep as asked (batch_check.h): read the index of each batch object that is claimed, check
-//     its plans and that no record is drawn twice; read the runs of all ranks.
+//     its plans and that no record is drawn twice under one membership; read the runs of all ranks.
 //
 // What cannot be told: a stream without its newest slots looks like an older one, and one without
 // a pin like one in which it was removed.
@@ -48,6 +48,7 @@ struct VerifyReport {
   std::uint64_t batch_bytes = 0;        ///< That these entries refer to.
   std::vector<std::uint64_t> segments;  ///< Referred to, by level.
   std::uint64_t producers = 0;          ///< Rows of the newest head.
+  std::uint64_t memberships = 0;        ///< Likewise.
   std::uint64_t pins = 0;
   std::uint64_t void_pins = 0;  ///< Of steps that were trimmed already.
   std::uint64_t cursors = 0;    ///< Live ones, closed ones too.

@@ -171,6 +171,28 @@ TEST_F(VerifyAmidChanges, NeedsNoStateOfARowThatIsGone) {
   EXPECT_FALSE(exists(key));
 }
 
+TEST_F(VerifyAmidChanges, NeedsNoMembershipKeysThatANewerHeadHasReplaced) {
+  const auto session = open_session(*other_, "a");
+  const auto set = [&](std::uint64_t digest) {
+    ASSERT_TRUE(
+        session
+            ->set_membership(
+                {.from_step = Step(5), .digest = {.high = 0, .low = digest}, .keys = Bytes(100)},
+                {})
+            .is_ok());
+  };
+  set(1);
+  const std::string key = data_key(newest(*other_)->head.memberships[0].object());
+  const auto keeping = open_keeping_slots();
+  objects_.next({.operation = Operation::kGet, .prefix = key, .before = [&] {
+                   set(2);
+                   commit_batches(*session, Seq(0), 1);
+                   ASSERT_TRUE(Reclaimer(*keeping).run({}).is_ok());
+                 }});
+  EXPECT_THAT(verify().problems, IsEmpty());
+  EXPECT_FALSE(exists(key));
+}
+
 TEST_F(VerifyAmidChanges, NeedsNothingThatIsTrimmedMeanwhile) {
   commit_batches(*open_session(*other_, "a"), Seq(0), 30);
   for (const Step step : {Step(7), Step(30)}) {

@@ -80,6 +80,13 @@ class Verify : public testing::Test {
     }
   }
 
+  // From `step` on, by 300 bytes of keys.
+  void set_membership(ProducerSession& session, std::uint64_t step, std::uint64_t digest) {
+    const auto set = session.set_membership(
+        {.from_step = Step(step), .digest = {.high = 0, .low = digest}, .keys = Bytes(300)}, {});
+    ASSERT_TRUE(set.is_ok()) << set.status().to_string();
+  }
+
   // 20 entries of two producers, one of them fenced midway and the other finished: 23 steps. The
   // newest slot is 25: genesis, 3 fences, 20 commits, 1 finish.
   void grow() {
@@ -244,12 +251,14 @@ TEST_F(Verify, LetsADroppedProducerBeginAgain) {
 // Whatever is done to a live object, the report names its key, and blames no other.
 TEST_F(Verify, NamesEveryDamagedObject) {
   grow();
+  set_membership(*open_session("a"), 30, 1);
   ASSERT_TRUE(Reclaimer(*stream_).run({}).is_ok());
   ASSERT_THAT(verify().problems, IsEmpty());
   std::vector<std::string> live = keys("");
   std::erase(live, "FORMAT");  // Read when the stream is opened.
-  // The floor, 4 slots, 9 segments with entries and those above them, 20 batches, 2 states.
-  ASSERT_GE(live.size(), 1u + 4 + 9 + 3 + 20 + 2);
+  // The floor, 4 slots, 9 segments with entries and those above them, 20 batches, 2 states, and
+  // the keys of a membership.
+  ASSERT_GE(live.size(), 1u + 4 + 9 + 3 + 20 + 2 + 1);
   for (const std::string& key : live) {
     SCOPED_TRACE(key);
     const Bytes sound = get(key);
@@ -265,8 +274,8 @@ TEST_F(Verify, NamesEveryDamagedObject) {
     Bytes longer = sound;
     longer.resize(sound.size() + 1);
     put(key, longer);
-    // Of a batch, a segment and a state the manifest says the size.
-    const bool is_sized = is_batch || key.ends_with(".state") || key.starts_with(kSegmentPrefix);
+    // Of data and segments the manifest says the size.
+    const bool is_sized = key.starts_with(kDataPrefix) || key.starts_with(kSegmentPrefix);
     expect_named(fmt::format("at byte {}: too long", is_sized ? sound.size() : 24));
     longer.resize(kHeadMaxBytes + 1);
     put(key, longer);
@@ -287,7 +296,7 @@ TEST_F(Verify, NamesEveryDamagedObject) {
     }
     remove(key);
     // Without its newest slot the stream is an older one.
-    if (key != manifest_key(Slot(25))) expect_named("missing");
+    if (key != manifest_key(Slot(27))) expect_named("missing");
     put(key, sound);
   }
   EXPECT_THAT(verify().problems, IsEmpty());
@@ -370,6 +379,22 @@ TEST_F(Verify, AcceptsEvents) {
   ASSERT_TRUE(reopen_stream(*stream_, {}).is_ok());
   append(*open_session("a"), 17, 20);
   EXPECT_THAT(verify().problems, IsEmpty());
+}
+
+TEST_F(Verify, ReadsTheKeysOfEveryMembership) {
+  const auto session = open_session("a");
+  for (std::uint64_t step : {0U, 10U, 20U}) set_membership(*session, step, step + 1);
+  const std::string named = data_key(newest_head().memberships[1].object());
+  set_membership(*session, 20, 77);
+  VerifyReport report = verify();
+  EXPECT_THAT(report.problems, IsEmpty());
+  EXPECT_EQ(report.memberships, 3u);
+  EXPECT_EQ(report.orphans.memberships, 1u) << "what was replaced";
+  const Bytes sound = get(named);
+  put(named, Bytes(sound.begin(), sound.end() - 1));
+  EXPECT_THAT(verify().problems, ElementsAre(StartsWith(named + ": at byte 24: truncated")));
+  remove(named);
+  EXPECT_THAT(verify().problems, ElementsAre(named + ": missing, though the manifest names it"));
 }
 
 TEST_F(Verify, ReportsAllProblemsAtOnce) {

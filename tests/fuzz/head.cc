@@ -32,6 +32,18 @@ Bytes sample_head() {
   head.trim_intent = TrimIntent{.step = Step(20), .slot = Slot(8)};
   head.ended = true;
   head.topologies = {{Step(2), 2, "dp=2"}, {Step(13), 2, "pp=3 dp=1 cp=2 tp=4"}};
+  head.memberships = {{.from_step = Step(0),
+                       .digest = {.high = 1, .low = 2},
+                       .producer = "c",
+                       .term = Term(2),
+                       .inline_keys = Bytes(9),
+                       .ref = {}},
+                      {.from_step = Step(14),
+                       .digest = {.high = 3, .low = 4},
+                       .producer = "b",
+                       .term = Term(4),
+                       .inline_keys = {},
+                       .ref = MembershipRef{Seq(1), Nonce(8), 600, 7}}};
   head.skipped = {Step(8), Step(13)};
   head.producers = {
       {.producer = "a",

@@ -35,6 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
        {"m/00000000000000000012", "s/00000000000000000012-2-000000000000beef",
         "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.tgb",
         "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.state",
+        "d/0a/loader-0.000000000007.000000000041.0a1b2c3d4e5f6071.membership",
         "pin/train/step-12-0a1b2c3d4e5f6071", "pin/train/live"}) {
     attempt(as_text(fuzz::edited(as_bytes(sample), input)));
   }
