@@ -6,6 +6,8 @@
 
 #include <cstdio>
 
+#include "batchloom/store/frame.h"
+
 namespace batchloom::cli {
 
 void print(std::string_view text) {
@@ -30,6 +32,18 @@ Fields describe_entry(const store::Entry& entry) {
       .add("ranks", std::uint64_t{entry.ranks})
       .add("bytes", entry.size_bytes)
       .add("key", store::data_key(entry.object()));
+  return fields;
+}
+
+Fields describe_membership(const store::MembershipRow& row) {
+  const std::size_t keys_bytes =
+      row.ref ? row.ref->size_bytes - store::kFrameBytes : row.inline_keys.size();
+  Fields fields;
+  fields.add("membership_from_step", row.from_step.value)
+      .add("digest", row.digest.to_string())
+      .add("producer", row.producer)
+      .add("term", row.term.value)
+      .add("keys_bytes", std::uint64_t{keys_bytes});
   return fields;
 }
 

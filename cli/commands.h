@@ -54,6 +54,8 @@ void print_row(const Fields& fields, bool json);
 
 /// The fields that say what an entry is.
 Fields describe_entry(const store::Entry& entry);
+/// Those of a membership, without its keys.
+Fields describe_membership(const store::MembershipRow& row);
 
 /// `store show --step`: the entry of the step, and where each of its pieces comes from.
 Status show_step(const StoreShow& args, const store::Stream& stream, const store::Head& head,

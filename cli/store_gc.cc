@@ -30,6 +30,7 @@ Fields describe(const store::ReclaimReport& report) {
       .add("segments_removed", report.segments_removed)
       .add("batches_removed", report.batches_removed)
       .add("states_removed", report.states_removed)
+      .add("memberships_removed", report.memberships_removed)
       .add("failed", report.failed);
   return fields;
 }

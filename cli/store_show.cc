@@ -49,6 +49,16 @@ Fields describe(const store::TopologyRow& row) {
   return fields;
 }
 
+Fields describe_fully(const store::MembershipRow& row) {
+  Fields fields = describe_membership(row);
+  if (row.ref) {
+    fields.add("keys_key", store::data_key(row.object())).add("keys_crc", crc_text(row.ref->crc));
+  } else {
+    fields.add_hex("keys", row.inline_keys);
+  }
+  return fields;
+}
+
 /// What events and trims have left in the head; what none has is left out.
 void add_events(Fields& fields, const store::Head& head) {
   if (head.trim_intent) {
@@ -60,6 +70,13 @@ void add_events(Fields& fields, const store::Head& head) {
     std::vector<Fields> topologies;
     for (const store::TopologyRow& row : head.topologies) topologies.push_back(describe(row));
     fields.add("topologies", std::span<const Fields>(topologies));
+  }
+  if (!head.memberships.empty()) {
+    std::vector<Fields> memberships;
+    for (const store::MembershipRow& row : head.memberships) {
+      memberships.push_back(describe_fully(row));
+    }
+    fields.add("memberships", std::span<const Fields>(memberships));
   }
   if (!head.skipped.empty()) {
     std::vector<std::uint64_t> skipped;

@@ -99,7 +99,7 @@ def test_a_torn_line_is_none(tmp_path: Path) -> None:
 
 
 def sound_report() -> dict:
-    orphans = ("orphan_segments", "orphan_states", "orphan_batches")
+    orphans = ("orphan_segments", "orphan_states", "orphan_batches", "orphan_memberships")
     counts = (*orphans, "trimmed_segments", "trimmed_batches", "leftover_slots")
     return {"problems": [], "foreign": [], **dict.fromkeys(counts, 0)}
 

@@ -97,35 +97,51 @@ def test_init_makes_a_stream_once(tmp_path: Path) -> None:
 
 
 def test_ls_lists_entries(pristine: Path) -> None:
-    rows = succeed_rows("store", "ls", pristine)
+    listed = succeed_rows("store", "ls", pristine)
+    rows = [row for row in listed if "first_step" in row]
     assert [row["first_step"] for row in rows] == [0, 1, 2, 3, 4, 5, 7, 9, 11, 12, 13, 14]
     assert [row["steps"] for row in rows].count(2) == 3
     assert {row["producer"] for row in rows} == {"a", "b"}
     assert all((pristine / row["key"]).stat().st_size == row["bytes"] for row in rows)
     lines = succeed("store", "ls", pristine).splitlines()
-    assert [row_names(line) for line in lines] == [list(row) for row in rows]
+    assert [row_names(line) for line in lines] == [list(row) for row in listed]
+
+
+def test_ls_lists_memberships_where_they_begin(pristine: Path) -> None:
+    rows = succeed_rows("store", "ls", pristine)
+    assert [at for at, row in enumerate(rows) if "first_step" not in row] == [0, 11]
+    few = {"membership_from_step": 0, "digest": f"{12:032x}", "producer": "a", "term": 2}
+    many = {"membership_from_step": 13, "digest": f"{3000:032x}", "producer": "a", "term": 13}
+    assert rows[0] == few | {"keys_bytes": 12}
+    assert rows[11] == many | {"keys_bytes": 3000}
+    rows = succeed_rows("store", "ls", pristine, "--from=12", "--limit=1")
+    assert [row.get("first_step") for row in rows] == [None, 12]
 
 
 def test_ls_begins_and_ends_where_asked(pristine: Path) -> None:
     rows = succeed_rows("store", "ls", pristine, "--from", "6", "--limit=2")
-    assert [row["first_step"] for row in rows] == [5, 7]  # Step 6 is the second of a pack.
-    assert succeed("store", "ls", pristine, "--from=15") == ""
+    assert [row["first_step"] for row in rows[1:]] == [5, 7]  # Step 6 is the second of a pack.
+    assert len(succeed_rows("store", "ls", pristine, "--from=15")) == 1
     assert "step 16 is not committed yet" in fail("store", "ls", pristine, "--from=16")
 
 
 def test_show_prints_a_head(pristine: Path) -> None:
     head = succeed_json("store", "show", pristine)
-    assert (head["slot"], head["next_step"], head["writer"]) == (17, 15, "b")
+    assert (head["slot"], head["next_step"], head["writer"]) == (19, 15, "b")
     assert [row["producer"] for row in head["producers"]] == ["a", "b"]
     assert bytes.fromhex(head["producers"][1]["state"]) == b"b is after batch 2"
     assert head["producers"][0]["state_key"] in keys_of(pristine)
+    few, many = head["memberships"]
+    assert bytes.fromhex(few["keys"]) == b"k" * 12
+    assert (many["membership_from_step"], many["keys_bytes"]) == (13, 3000)
+    assert many["keys_key"] in keys_of(pristine)
     assert {ref["key"] for ref in head["segments"]} < set(keys_of(pristine))
     assert head["tail"][-1]["first_step"] == 14
     text = succeed("store", "show", pristine)
     assert list(as_fields(text)) == list(head)
-    older = succeed_json("store", "show", pristine, "--slot=16")
-    assert (older["slot"], older["crc"]) == (16, head["previous_crc"])
-    for slot in (13, 18):  # At the floor, and not there yet.
+    older = succeed_json("store", "show", pristine, "--slot=18")
+    assert (older["slot"], older["crc"]) == (18, head["previous_crc"])
+    for slot in (15, 20):  # At the floor, and not there yet.
         assert f"slot {slot} " in fail("store", "show", pristine, "--slot", str(slot))
 
 
@@ -139,8 +155,8 @@ def test_show_prints_the_entry_of_a_step(pristine: Path) -> None:
 
 def test_verify_counts(pristine: Path) -> None:
     report = succeed_json("store", "verify", pristine)
-    expected = {"floor": 13, "newest": 17, "slots": 4, "entries": 12, "steps": 15, "producers": 2}
-    expected |= {"samples": 39, "tokens": 288}
+    expected = {"floor": 15, "newest": 19, "slots": 4, "entries": 12, "steps": 15, "producers": 2}
+    expected |= {"samples": 39, "tokens": 288, "memberships": 2, "orphan_memberships": 0}
     assert expected.items() <= report.items()
     assert len(report["segments_by_level"]) >= 2
     assert (report["complete"], report["foreign"], report["problems"]) == (True, [], [])
@@ -156,9 +172,9 @@ def test_verify_lists_what_is_foreign_and_orphaned(stream: Path) -> None:
 
 def test_fence_stops_older_sessions(stream: Path) -> None:
     fenced = as_fields(succeed("store", "fence", stream, "--producer=a"))
-    assert fenced == {"producer": "a", "term": "18", "next_seq": "9", "state_bytes": "100"}
+    assert fenced == {"producer": "a", "term": "20", "next_seq": "9", "state_bytes": "100"}
     again = succeed_json("store", "fence", stream, "--producer", "b")
-    assert again == {"producer": "b", "term": 19, "next_seq": 3, "state_bytes": 18}
+    assert again == {"producer": "b", "term": 21, "next_seq": 3, "state_bytes": 18}
     succeed("store", "verify", stream)
 
 
@@ -218,7 +234,7 @@ def test_fence_with_a_damaged_state_says_that_it_stands(stream: Path) -> None:
 def test_fence_adds_no_producer(stream: Path, tmp_path: Path) -> None:
     before = succeed("store", "show", stream)
     complaint = fail("store", "fence", stream, "--producer=c")
-    assert "not_found: producer c: slot 17 knows no producer of this name" in complaint
+    assert "not_found: producer c: slot 19 knows no producer of this name" in complaint
     assert "it knows a, b" in complaint
     assert succeed("store", "show", stream) == before
     succeed("store", "init", tmp_path / "new")

@@ -88,12 +88,15 @@ KINDS = {
     "m": "head",
     "s": "segment",
     ".state": "state",
+    ".membership": "membership",
     "gc": "floor",
     "pin": "pin",
     "cursor": "live cursor",
 }
+SIZED = ("s", ".state", ".membership")
+"""The manifest says how large these are."""
 LARGEST = {"m": 64 << 10}
-"""The others have at most 16 KiB, or the size that the manifest says."""
+"""The others have at most 16 KiB."""
 
 
 def framed_damages(kind: str, sound: bytes, foreign: bytes) -> Iterator[Damage]:
@@ -102,7 +105,7 @@ def framed_damages(kind: str, sound: bytes, foreign: bytes) -> Iterator[Damage]:
     yield sound[:7], r"at byte 7: truncated: ends inside the frame"
     yield sound[:FRAME_BYTES], r"at byte 24: truncated: states a payload of "
     yield sound[:-1], r"at byte 24: truncated: states a payload of "
-    if kind in ("s", ".state"):  # The manifest says how large it is.
+    if kind in SIZED:
         yield sound + b"x", rf"at byte {size}: too long: it has {size + 1} bytes"
     else:
         largest = LARGEST.get(kind, 16 << 10)
@@ -115,7 +118,7 @@ def framed_damages(kind: str, sound: bytes, foreign: bytes) -> Iterator[Damage]:
     yield b"\x89PNG\r\n".ljust(size), r"at byte 0: not an object of a batch store"
     if kind != "FORMAT":
         yield foreign, r"at byte 8: belongs to stream [0-9a-f-]+, expected "
-        if kind in ("s", ".state") and size != len(foreign):
+        if kind in SIZED and size != len(foreign):
             raise AssertionError("the other stream's is of another size")
     future = rf"at byte 6: {KINDS[kind]} has format version 1, this build reads up to 0: upgrade"
     yield with_frame_version(sound, 1), future
@@ -286,7 +289,7 @@ def test_verify_names_what_is_no_file(stream: Path, stray: str) -> None:
 @pytest.mark.parametrize("place", ["newest", "next"])
 def test_no_command_gets_past_a_slot_that_is_no_file(stream: Path, stray: str, place: str) -> None:
     what, make = STRAYS[stray]
-    slot = {"newest": 17, "next": 18}[place]
+    slot = {"newest": 19, "next": 20}[place]
     path = stream / f"m/{slot:020}"
     if place == "newest":
         path.rename(elsewhere(path))

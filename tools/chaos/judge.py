@@ -17,6 +17,7 @@ LEFT_OVER = (
     "orphan_segments",
     "orphan_states",
     "orphan_batches",
+    "orphan_memberships",
     "trimmed_segments",
     "trimmed_batches",
     "leftover_slots",
