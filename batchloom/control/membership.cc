@@ -10,6 +10,7 @@
 #include "batchloom/control/pipeline_describe.h"
 #include "batchloom/control/pipeline_keys.h"
 #include "batchloom/control/pipeline_text.h"
+#include "batchloom/control/toml_tree.h"
 #include "batchloom/planning/toml_text.h"
 
 namespace batchloom::control {
@@ -103,6 +104,21 @@ std::string Membership::text() const {
   std::string text;
   for (const auto& [key, value] : lines_) text += fmt::format("{} = {}\n", key, value);
   return text;
+}
+
+Result<std::vector<std::string>> Membership::sources() const {
+  const auto line = std::ranges::lower_bound(lines_, "sources", {}, &MembershipLine::key);
+  if (line == lines_.end() || line->key != "sources") {
+    return Status::corruption("membership: it has no line of sources");
+  }
+  const Result<TomlNode> parsed = parse_toml("sources = " + line->value, "membership");
+  const TomlNode* list = parsed.is_ok() ? parsed->find("sources") : nullptr;
+  std::vector<std::string> names;
+  for (const TomlNode& name : list != nullptr ? list->items : std::vector<TomlNode>()) {
+    if (name.is(TomlType::kText)) names.push_back(name.text);
+  }
+  if (toml_list(names) == line->value) return names;
+  return Status::corruption(fmt::format("membership: sources = {}: no list of names", line->value));
 }
 
 Hash128 Membership::digest() const {

@@ -56,6 +56,8 @@ class Membership {
   std::span<const MembershipLine> lines() const { return lines_; }
   /// "key = value" and a line end for each line.
   std::string text() const;
+  /// The names of the sources, in their order. `corruption`: no list of them is here.
+  Result<std::vector<std::string>> sources() const;
   /// Of text().
   Hash128 digest() const;
 

@@ -8,6 +8,7 @@
 
 #include "batchloom/control/periodic_reclaimer.h"
 #include "batchloom/control/pipeline_graph.h"
+#include "batchloom/control/settings_change.h"
 #include "batchloom/planning/planner.h"
 #include "batchloom/store/stream_events.h"
 
@@ -39,13 +40,35 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   return run;
 }
 
-/// What the session's last batch was committed with, or a new pipeline's.
+/// What the session's last batch was committed with, or a new pipeline's; of other settings, as
+/// theirs go on from it.
 Result<PipelineState> state_of(const store::ProducerSession& session,
-                               const planning::GraphSpec& graph, planning::Metadata& metadata) {
-  if (!session.state().empty()) return decode_pipeline_state(session.state());
-  PipelineState state;
-  BL_ASSIGN_OR_RETURN(state.planner, planning::first_state(graph, metadata));
-  return state;
+                               const StreamSettings& settings, const planning::GraphSpec& graph,
+                               PreparedSources& sources) {
+  PipelineState committed;
+  if (!session.state().empty()) {
+    BL_ASSIGN_OR_RETURN(committed, decode_pipeline_state(session.state()));
+    if (!settings.before) return committed;
+  }
+  PipelineState fresh;
+  fresh.membership = sources.membership().digest();
+  BL_ASSIGN_OR_RETURN(fresh.planner, planning::first_state(graph, sources.set()));
+  if (!settings.before) return fresh;
+  return state_after_change({*settings.before, committed}, {sources.membership(), fresh});
+}
+
+/// The stream says by what it goes on, before the first batch that is made by it.
+Status record_settings(store::ProducerSession& session, const StreamSettings& settings,
+                       const Membership& membership, const CallOptions& call) {
+  if (settings.is_recorded) return Status::ok();
+  BL_ASSIGN_OR_RETURN(Bytes keys, encode_membership(membership));
+  const Hash128 digest = membership.digest();
+  return session
+      .set_membership({.from_step = settings.next_step,
+                       .digest = {.high = digest.high, .low = digest.low},
+                       .keys = std::move(keys)},
+                      call)
+      .status();
 }
 
 }  // namespace
@@ -55,8 +78,7 @@ class Pipeline::Impl {
   Impl(const store::Stream& stream, PreparedSources& sources, PipelineRunOptions options)
       : stream_(stream), sources_(sources), options_(std::move(options)) {}
 
-  Status open(const StreamSettings& settings, const PipelineOptions& options,
-              const CallOptions& call);
+  Status open(const PipelineOptions& options, const CallOptions& call);
   Result<RunEnd> run(const std::stop_token& stop);
   PipelineProgress progress() const { return run_->progress(); }
   const store::ProducerSession& session() const { return *session_; }
@@ -71,23 +93,14 @@ class Pipeline::Impl {
   bool is_done_ = false;
 };
 
-Status Pipeline::Impl::open(const StreamSettings& settings, const PipelineOptions& options,
-                            const CallOptions& call) {
+Status Pipeline::Impl::open(const PipelineOptions& options, const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(session_,
                       store::ProducerSession::open(stream_, std::string(kPipelineProducer), call));
-  BL_ASSIGN_OR_RETURN(PipelineState state, state_of(*session_, options_.graph, sources_.set()));
-  const Hash128 membership = sources_.membership().digest();
-  if (!session_->state().empty() && !settings.changed && state.membership != membership) {
-    return Status::conflict("other settings were committed to the stream meanwhile; run again");
-  }
-  state.membership = membership;
-  if (settings.changed) {
-    // Weights by the settings, not by what was set while it ran.
-    for (planning::SourceState& source : state.planner.mixture.sources) {
-      source.set_weight.reset();
-    }
-    state.planner.mixture.log.clear();
-  }
+  // Who was fenced may have committed since, and nobody else can from here on.
+  BL_ASSIGN_OR_RETURN(const StreamSettings settings,
+                      compare_settings(stream_, sources_.membership(), options.change_from, call));
+  BL_ASSIGN_OR_RETURN(PipelineState state, state_of(*session_, settings, options_.graph, sources_));
+  BL_RETURN_IF_ERROR(record_settings(*session_, settings, sources_.membership(), call));
   store::ManifestReader reader(stream_);
   BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader.latest(call));
   if (head->head.ended) {
@@ -124,7 +137,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::open(const PipelineConfig& config,
                       compare_settings(stream, sources.membership(), options.change_from, call));
   auto impl = std::make_unique<Impl>(stream, sources,
                                      run_options(config, sources, options, settings.next_step));
-  BL_RETURN_IF_ERROR(impl->open(settings, options, call));
+  BL_RETURN_IF_ERROR(impl->open(options, call));
   return std::unique_ptr<Pipeline>(new Pipeline(std::move(impl)));
 }
 

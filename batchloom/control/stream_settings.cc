@@ -2,32 +2,76 @@
 #include "batchloom/control/stream_settings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "batchloom/control/pipeline_state.h"
 #include "batchloom/store/committed_state.h"
 #include "batchloom/store/manifest_reader.h"
+#include "batchloom/store/membership.h"
 
 namespace batchloom::control {
 namespace {
 
-Status check_change(const StreamSettings& settings, std::optional<store::Step> change_from,
-                    const Hash128& before, const Hash128& now) {
-  if (!settings.changed && !change_from) return Status::ok();
-  if (!settings.changed) {
-    return Status::invalid(
-        "no setting that decides what steps hold has changed; leave out --change-from");
+/// What a stream says of a step.
+struct Recorded {
+  store::Step from_step;
+  Membership settings;
+};
+
+/// nullopt where it says nothing.
+Result<std::optional<Recorded>> read_recorded(const store::Stream& stream, store::Step step,
+                                              const CallOptions& call) {
+  const Result<store::Membership> stored = store::read_membership(stream, step, call);
+  if (stored.is(ErrorKind::kNotFound)) return std::optional<Recorded>();
+  if (!stored.is_ok()) return stored.status();
+  Result<Membership> settings = decode_membership(stored->keys);
+  if (!settings.is_ok()) {
+    return settings.status().with_context(
+        fmt::format("what the stream says of step {}", step.value));
+  }
+  return std::optional(Recorded{stored->from_step, *std::move(settings)});
+}
+
+/// By which settings the last batch of the pipeline was made; nullopt where there is none.
+Result<std::optional<Hash128>> committed_settings(const store::Stream& stream,
+                                                  const store::Head& head,
+                                                  const CallOptions& call) {
+  const store::ProducerRow* row = head.find_producer(kPipelineProducer);
+  if (row == nullptr || row->next_seq == store::Seq(0)) return std::optional<Hash128>();
+  BL_ASSIGN_OR_RETURN(const auto bytes, store::committed_state(stream, *row, call));
+  if (!bytes) return std::optional<Hash128>();  // Somebody goes on with it now: that will be seen.
+  const Result<PipelineState> state = decode_pipeline_state(*bytes);
+  if (state.is_ok()) return std::optional(state->membership);
+  return Status(
+      state.status().kind(),
+      fmt::format("producer {}: {}; did something else than a pipeline write this stream?",
+                  kPipelineProducer, state.status().message()));
+}
+
+Status check_change(store::Step next_step, const Recorded& recorded, const Membership& now,
+                    std::optional<store::Step> change_from) {
+  if (recorded.settings == now) {
+    // Whoever is started again with the same command goes on with the change it made.
+    if (!change_from || *change_from == recorded.from_step) return Status::ok();
+    return Status::invalid(fmt::format(
+        "no setting that decides what steps hold has changed; these hold from step {} on: leave "
+        "out --change-from",
+        recorded.from_step.value));
   }
   if (!change_from) {
     return Status::invalid(fmt::format(
-        "the stream was made by other settings of what steps hold (digest {}, now {}): seed, "
-        "sources, their files, weights, [step] or [tokens]; go on with those, use another stream, "
-        "or have the change hold from its next step on: --change-from={}",
-        before.to_string(), now.to_string(), settings.next_step.value));
+        "the stream was made by other settings of what steps hold:\n  {}\ngo on with those, use "
+        "another stream, or have the change hold from its next step on: --change-from={}",
+        fmt::join(differences(recorded.settings, now), "\n  "), next_step.value));
   }
-  if (*change_from == settings.next_step) return Status::ok();
+  if (*change_from == next_step) return Status::ok();
+  const bool is_later = *change_from > next_step;
   return Status::invalid(fmt::format(
-      "settings can change from the stream's next step on, which is {}, and not from step {}",
-      settings.next_step.value, change_from->value));
+      "settings can change from the stream's next step on, which is {}, and not from step {}{}",
+      next_step.value, change_from->value,
+      is_later ? "; a weight that is to change later is a schedule: weight = [{ step = ..., value "
+                 "= ... }, ...]"
+               : ""));
 }
 
 }  // namespace
@@ -37,23 +81,23 @@ Result<StreamSettings> compare_settings(const store::Stream& stream, const Membe
                                         const CallOptions& call) {
   store::ManifestReader reader(stream);
   BL_ASSIGN_OR_RETURN(const store::HeadPtr head, reader.latest(call));
-  StreamSettings settings{.next_step = head->head.next_step};
-  Hash128 before = membership.digest();
-  const store::ProducerRow* row = head->head.find_producer(kPipelineProducer);
-  if (row != nullptr && row->next_seq > store::Seq(0)) {
-    BL_ASSIGN_OR_RETURN(const auto bytes, store::committed_state(stream, *row, call));
-    if (!bytes) return settings;  // Somebody goes on with it now: the session will see.
-    const Result<PipelineState> state = decode_pipeline_state(*bytes);
-    if (!state.is_ok()) {
-      return Status(state.status().kind(),
-                    fmt::format("producer {}: {}; did something else than a pipeline write this "
-                                "stream?",
-                                kPipelineProducer, state.status().message()));
-    }
-    before = state->membership;
+  const store::Step next_step = head->head.next_step;
+  StreamSettings settings{.next_step = next_step};
+  BL_ASSIGN_OR_RETURN(const auto committed, committed_settings(stream, head->head, call));
+  BL_ASSIGN_OR_RETURN(const auto recorded, read_recorded(stream, next_step, call));
+  const Recorded fresh{next_step, membership};
+  BL_RETURN_IF_ERROR(
+      check_change(next_step, recorded ? *recorded : fresh, membership, change_from));
+  settings.is_recorded = recorded && recorded->settings == membership;
+  if (!committed || *committed == membership.digest()) return settings;
+  BL_ASSIGN_OR_RETURN(auto last, read_recorded(stream, next_step - 1, call));
+  if (!last || last->settings.digest() != *committed) {
+    return Status::corruption(fmt::format(
+        "the last batch was made by other settings (digest {}) than the stream says of step {}; "
+        "see `batchloom store verify`",
+        committed->to_string(), next_step.value - 1));
   }
-  settings.changed = before != membership.digest();
-  BL_RETURN_IF_ERROR(check_change(settings, change_from, before, membership.digest()));
+  settings.before = std::move(last->settings);
   return settings;
 }
 

@@ -16,12 +16,17 @@ inline constexpr std::string_view kPipelineProducer = "main";
 /// How a pipeline stands to a stream. A value.
 struct StreamSettings {
   store::Step next_step;  ///< Of the stream.
-  bool changed = false;   ///< The settings that decide membership are not those of the last batch.
+  /// What the stream says of next_step are the pipeline's own settings. If not, it is to say so.
+  bool is_recorded = false;
+  /// What its last batch was made by, where that is something else.
+  std::optional<Membership> before = {};
+
+  friend bool operator==(const StreamSettings&, const StreamSettings&) = default;
 };
 
 /// Looks, and fences nobody. `invalid`: the stream was made by other settings and `change_from` is
-/// not its next step, or it is and nothing has changed; a producer's state that is no pipeline's.
-/// Else errors of the store.
+/// not its next step, with the differences; `change_from` where nothing has changed, or from
+/// another step on; a producer's state that is no pipeline's. Else errors of the store.
 Result<StreamSettings> compare_settings(const store::Stream& stream, const Membership& membership,
                                         std::optional<store::Step> change_from,
                                         const CallOptions& call);

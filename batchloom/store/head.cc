@@ -24,6 +24,10 @@ const TopologyRow* Head::topology_at(Step step) const {
   return after == topologies.begin() ? nullptr : &*std::prev(after);
 }
 
+Step Head::memberships_kept_from() const {
+  return std::min(first_step, next_step == Step(0) ? next_step : next_step - 1);
+}
+
 const MembershipRow* Head::membership_at(Step step) const {
   const auto after = std::ranges::upper_bound(memberships, step, {}, &MembershipRow::from_step);
   return after == memberships.begin() ? nullptr : &*std::prev(after);

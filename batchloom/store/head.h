@@ -146,7 +146,8 @@ struct Head {
   std::vector<TopologyRow> topologies;     ///< In step order, none from above next_step. Those that
                                            ///< hold below first_step only may be gone. Empty: any.
   std::vector<MembershipRow> memberships;  ///< In step order, some perhaps from above next_step.
-                                           ///< Those that hold below first_step only may be gone.
+      ///< Those that hold below memberships_kept_from() only may
+      ///< be gone.
   std::vector<Step> skipped;  ///< Ascending, in [first_step, next_step): consumers pass over them.
   std::vector<ProducerRow> producers;  ///< Ordered by name.
   std::vector<std::vector<SegmentRef>>
@@ -157,6 +158,9 @@ struct Head {
   /// next_step or a later one on may still be replaced.
   const TopologyRow* topology_at(Step step) const;
   const MembershipRow* membership_at(Step step) const;
+  /// Memberships that hold from here on are kept: those of steps that are not trimmed, and of the
+  /// last one, by which the producers' states were made.
+  Step memberships_kept_from() const;
   bool is_skipped(Step step) const;
   const ProducerRow* find_producer(std::string_view name) const;
   ProducerRow* find_producer(std::string_view name);

@@ -10,7 +10,7 @@ namespace batchloom::store {
 namespace {
 
 Result<MembershipRow> row_at(const Head& head, Step step) {
-  if (step < head.first_step) {
+  if (step < head.memberships_kept_from()) {
     return Status::not_found(fmt::format("step {} was trimmed: the stream begins at step {}",
                                          step.value, head.first_step.value));
   }

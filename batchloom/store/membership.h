@@ -7,7 +7,8 @@
 //  2. Small keys stand in the head. Larger ones are stored first, in an object named after the
 //     session and its next batch: a commit of that batch, or a later session, settles that nobody
 //     names it any more (reclaimer.h).
-//  3. A row goes once a later one holds at first_step.
+//  3. A row goes once a later one holds both at first_step and at the last committed step: whoever
+//     goes on under other keys can see by which keys the last step was made.
 #pragma once
 
 #include "batchloom/store/stream.h"
@@ -21,8 +22,9 @@ struct Membership {
 };
 
 /// The keys that decide membership at `step`, by the newest head; of a step that is not committed
-/// yet, those that will unless others are set. `not_found` where none were set, and for a trimmed
-/// step, naming first_step; `corruption` where the keys are damaged or missing.
+/// yet, those that will unless others are set. `not_found` where none were set, and, naming
+/// first_step, for a trimmed step that is not the last one; `corruption` where the keys are damaged
+/// or missing.
 Result<Membership> read_membership(const Stream& stream, Step step, const CallOptions& call);
 
 }  // namespace batchloom::store

@@ -111,6 +111,24 @@ TEST_F(MembershipTest, IsNotFoundForATrimmedStep) {
   EXPECT_EQ(as_text(read(2).value().keys), kFew);
 }
 
+TEST_F(MembershipTest, TheKeysOfTheLastStepOutliveItsTrim) {
+  must_set(0, 1, kMany);
+  commit_batches(*session_, Seq(0), 3);
+  must_set(3, 2, kFew);
+  pin(Step(3), "a");
+  run_trim();
+  ASSERT_EQ(head().first_step, Step(3));
+  EXPECT_EQ(as_text(read(2).value().keys), kMany);
+  EXPECT_TRUE(read(1).is(ErrorKind::kNotFound));
+  commit_batches(*session_, Seq(3), 1);
+  pin(Step(4), "b");
+  ASSERT_EQ(unpin(*other_, "g", "a", {}).value(), 1u);
+  run_trim();
+  EXPECT_THAT(head().memberships, SizeIs(1));
+  EXPECT_TRUE(read(2).is(ErrorKind::kNotFound));
+  EXPECT_EQ(as_text(read(3).value().keys), kFew);
+}
+
 TEST_F(MembershipTest, SettingTheSameAgainCommitsAndStoresNothing) {
   must_set(0, 1, kMany);
   const auto again = set(0, 1, kMany).value();

@@ -29,18 +29,18 @@ void drop_entries(Head& head) {
   head.tail.erase(head.tail.begin(), kept);
 }
 
-/// Of rows that each hold until the next one: the one that holds at first_step stays, and all after
+/// Of rows that each hold until the next one: the one that holds at `first` stays, and all after
 /// it.
 template <class Row>
-void drop_replaced(std::vector<Row>& rows, Step first_step) {
-  const auto after = std::ranges::upper_bound(rows, first_step, {}, &Row::from_step);
+void drop_replaced(std::vector<Row>& rows, Step first) {
+  const auto after = std::ranges::upper_bound(rows, first, {}, &Row::from_step);
   if (after != rows.begin()) rows.erase(rows.begin(), after - 1);
 }
 
 void drop_events(Head& head) {
   head.skipped.erase(head.skipped.begin(), std::ranges::lower_bound(head.skipped, head.first_step));
   drop_replaced(head.topologies, head.first_step);
-  drop_replaced(head.memberships, head.first_step);
+  drop_replaced(head.memberships, head.memberships_kept_from());
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class Trim : public StoreTest {
       RC_ASSERT(head.topologies[i].from_step > head.first_step);
     }
     for (std::size_t i = 1; i < head.memberships.size(); ++i) {
-      RC_ASSERT(head.memberships[i].from_step > head.first_step);
+      RC_ASSERT(head.memberships[i].from_step > std::min(head.first_step, head.next_step - 1));
     }
     RC_ASSERT(!head.trim_intent);
   }
@@ -149,6 +149,9 @@ TEST_F(Trim, KeepsWhatIsSkippedAndPlannedFromTheFirstStepOn) {
   EXPECT_EQ(complete_trim(head, Step(14), {}).memberships, std::vector{head.memberships[1]});
   head.memberships[1].from_step = Step(20);
   EXPECT_EQ(complete_trim(head, Step(16), {}).memberships, head.memberships) << "not in force yet";
+  head.memberships[1].from_step = head.next_step;
+  EXPECT_EQ(complete_trim(head, Step(16), {}).memberships, head.memberships)
+      << "the last step was made by the one before";
   head.topologies[0].from_step = Step(9);
   EXPECT_EQ(complete_trim(head, Step(8), {}).topologies, head.topologies) << "none holds yet";
 }
