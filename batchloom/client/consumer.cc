@@ -55,6 +55,27 @@ Result<HeadPtr> head_of_skips(const store::Stream& stream, const ConsumerOptions
       min_slot.value, skipped->value, head.slot.value));
 }
 
+/// With the SKIPs of a head.
+std::unique_ptr<StepFetcher> make_fetcher(HeadFeed& feed, const ConsumerOptions& options,
+                                          const Head& skips) {
+  return std::make_unique<StepFetcher>(feed, FetchOptions{.rank = options.rank,
+                                                          .ranks = options.ranks,
+                                                          .plan_step = options.plan_step,
+                                                          .topology = options.topology,
+                                                          .ring_max = options.ring_max,
+                                                          .skipped = skips.skipped});
+}
+
+/// A stream that this job has no room for is refused before anything waits for it. Everything else
+/// that may be wrong with the first step is said by the next() that wants it.
+Status check_room(StepFetcher& fetcher, const ConsumerOptions& options, const Head& newest,
+                  const CallOptions& call) {
+  const Step first = fetcher.after_skipped(options.start);
+  if (options.plan_step == nullptr || first >= newest.next_step) return Status::ok();
+  const Status prepared = fetcher.prepare(newest, first, call).status();
+  return prepared.error_case() == ErrorCase::kDoesNotFit ? prepared : Status::ok();
+}
+
 std::uint64_t distance(Step a, Step b) {
   return a < b ? b - a : a - b;
 }
@@ -63,7 +84,8 @@ std::uint64_t distance(Step a, Step b) {
 
 class Consumer::Impl {
  public:
-  Impl(HeadFeed& feed, ConsumerOptions options, const Head& opened_with)
+  Impl(HeadFeed& feed, const ConsumerOptions& options, const Head& opened_with,
+       std::unique_ptr<StepFetcher> fetcher)
       : stream_(feed.stream()),
         group_(options.report_group),
         report_steps_(std::max(options.report_steps, 1U)),
@@ -75,13 +97,8 @@ class Consumer::Impl {
                   .next_step = options.start,
                   .samples_hash = options.samples_hash},
         reported_(options.start),
-        fetcher_(feed, {.rank = options.rank,
-                        .ranks = options.ranks,
-                        .plan_step = std::move(options.plan_step),
-                        .topology = std::move(options.topology),
-                        .ring_max = options.ring_max,
-                        .skipped = skipped_}),
-        prefetcher_(feed, fetcher_, options.prefetch_bytes, options.start) {
+        fetcher_(std::move(fetcher)),
+        prefetcher_(feed, *fetcher_, options.prefetch_bytes, options.start) {
     if (!group_.empty()) {
       reporter_ = std::make_unique<CursorReporter>(stream_, group_, options.start);
     }
@@ -165,7 +182,7 @@ class Consumer::Impl {
 
   bool closing_ = false;
   Step reported_;
-  StepFetcher fetcher_;
+  std::unique_ptr<StepFetcher> fetcher_;
   Prefetcher prefetcher_;
   std::unique_ptr<CursorReporter> reporter_;
 };
@@ -179,11 +196,13 @@ Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, ConsumerOptions
   }
   BL_RETURN_IF_ERROR(check_start(newest->head, options));
   BL_ASSIGN_OR_RETURN(const HeadPtr skips, head_of_skips(feed.stream(), options, newest, call));
+  auto fetcher = make_fetcher(feed, options, skips->head);
+  BL_RETURN_IF_ERROR(check_room(*fetcher, options, newest->head, call));
   if (!options.report_group.empty()) {
     BL_RETURN_IF_ERROR(
         store::open_live_cursor(feed.stream(), options.report_group, options.start, call).status());
   }
-  auto impl = std::make_unique<Impl>(feed, std::move(options), skips->head);
+  auto impl = std::make_unique<Impl>(feed, options, skips->head, std::move(fetcher));
   return std::unique_ptr<Consumer>(new Consumer(std::move(impl)));
 }
 

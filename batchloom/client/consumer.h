@@ -75,8 +75,9 @@ class Consumer {
   /// `not_found` where `start` was trimmed (naming first_step), `invalid` where it lies beyond the
   /// end of an ended stream, for kRefuse, and for a rank that is none of `ranks`, `conflict` where
   /// min_slot's head is gone and its SKIPs may have been others: all ranks must open again with the
-  /// newer min_slot that it names. With report_group the errors of open_live_cursor() too. `feed`
-  /// may be shared by many consumers, and outlives them.
+  /// newer min_slot that it names; of `invalid` also ErrorCase::kDoesNotFit, where the first step
+  /// is there and plan_step says so of it. With report_group the errors of open_live_cursor() too.
+  /// `feed` may be shared by many consumers, and outlives them.
   static Result<std::unique_ptr<Consumer>> open(HeadFeed& feed, ConsumerOptions options,
                                                 const CallOptions& call);
   /// Leaves the group's live cursor open, as a crash does: the group may come back.

@@ -352,6 +352,24 @@ ConsumerState read_laid_out_for(ClientWorld& world, std::uint32_t ranks) {
   return consumers[0]->state();
 }
 
+TEST(Consumer, AStreamWithoutRoomIsRefusedAtOnceWhereItsStepIsThere) {
+  on_any_schedule([](ClientWorld& world) {
+    const PlanStep refuse = [](const StoredStep&) -> Result<model::StepPlan> {
+      return Status::does_not_fit("no room");
+    };
+    const ConsumerOptions options{.plan_step = refuse, .report_group = "g"};
+    const auto early = open(world, options);
+    world.producer().append_small(1);
+    const auto refused = Consumer::open(world.feed(), options, {});
+    EXPECT_EQ(refused.status().error_case(), ErrorCase::kDoesNotFit);
+    EXPECT_TRUE(
+        is_error(refused.status(), ErrorKind::kInvalid, {"planning step 0 anew", "no room"}));
+    EXPECT_EQ(early->next({}).status().error_case(), ErrorCase::kDoesNotFit);
+    const auto later = open(world, {.plan_step = refuse, .start = Step(1)});
+    EXPECT_EQ(later->cursor(), Step(1)) << "nothing is known of it yet";
+  });
+}
+
 TEST(Consumer, OtherTopologiesGetTheSameSteps) {
   on_any_schedule(
       [](ClientWorld& world) {

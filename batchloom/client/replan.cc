@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/client/replan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 #include <numeric>
@@ -69,10 +71,26 @@ Result<planning::CostModel> Replanner::costs_of(const store::BatchOrigin& origin
   return costs;
 }
 
+Status Replanner::check_longest(const StoredStep& stored, std::uint32_t capacity_tokens) const {
+  const std::uint32_t tokens = stored.origin.max_sample_tokens;
+  const std::string_view strategy = strategy_of(stored.indexed.plan);
+  const bool is_hdp = strategy == "hdp";
+  const std::uint64_t ranks = is_hdp ? topology_.hdp_size() : topology_.extent(model::Axis::kCp);
+  if (tokens <= ranks * capacity_tokens) return Status::ok();
+  return Status::does_not_fit(fmt::format(
+      "samples of the stream may have {} tokens (max_sample_tokens), and {} on {} has room for {}: "
+      "{} {} of capacity {}; use more ranks{}",
+      tokens, strategy, to_string(topology_), ranks * capacity_tokens, ranks,
+      ranks == 1 ? "rank" : "ranks", capacity_tokens, is_hdp ? "" : " along cp"));
+}
+
 Result<StepPlan> Replanner::plan(const StoredStep& stored) {
   BL_ASSIGN_OR_RETURN(planning::CostModel costs, costs_of(stored.origin));
-  const planning::StrategyInputs inputs{
+  planning::StrategyInputs inputs{
       .costs = std::move(costs), .topology = topology_, .capacity_tokens = capacity_of(stored)};
+  BL_RETURN_IF_ERROR(check_longest(stored, inputs.capacity_tokens));
+  if (stored.origin.min_share_tokens != 0) inputs.min_share_tokens = stored.origin.min_share_tokens;
+  inputs.offload = stored.origin.offload;
   const StepPlan& before = stored.indexed.plan;
   BL_ASSIGN_OR_RETURN(StepPlan plan,
                       planning::plan_with(strategy_of(before), inputs, before.samples));

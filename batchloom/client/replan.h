@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "batchloom/client/step_fetcher.h"
 #include "batchloom/planning/cost_model.h"
@@ -14,20 +15,25 @@ namespace batchloom::client {
 ///             groups along cp
 ///   costs     those the index carries, else those it names, else h200-llama7b: every rank takes
 ///             the same
-///   capacity  the index's; where it states none, what the stored plan's fullest micro-batch holds
+///   capacity  the index's; where it states none, what the stored plan's fullest micro-batch holds;
+///             so too with the smallest share and offload of hdp
 ///
-/// One thread at a time.
+/// Where the index says how long samples may be (max_sample_tokens), a topology that has no room for
+/// such a one is refused with the first step, whatever that holds: a job learns it at once, and not
+/// from a long sample, days later. One thread at a time.
 class Replanner {
  public:
   explicit Replanner(model::Topology topology) : topology_(std::move(topology)) {}
 
   /// The plan of the same samples, in their stored order; the same for every caller. `invalid`, as
-  /// of planning::plan_with(): a sample that fits nowhere (ErrorCase::kDoesNotFit, naming what it
-  /// needs and what there is), and a cost table that is none.
+  /// of planning::plan_with(): a sample that fits nowhere, and parts that may be too long
+  /// (ErrorCase::kDoesNotFit, naming what is needed and what there is); a cost table that is none.
   Result<model::StepPlan> plan(const StoredStep& stored);
 
  private:
   Result<planning::CostModel> costs_of(const store::BatchOrigin& origin);
+  /// Whether the longest sample that the stream may have has room.
+  Status check_longest(const StoredStep& stored, std::uint32_t capacity_tokens) const;
 
   struct CachedCosts {
     std::string name;

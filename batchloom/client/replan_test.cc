@@ -102,6 +102,21 @@ TEST(Replan, CapacityIsTheIndexsOrThatOfTheFullestMicroBatch) {
   EXPECT_EQ(fullest_micro_batch(must(Replanner(topology_of("dp=1")).plan(step.stored()))), 14U);
 }
 
+TEST(Replan, SharesAndOffloadAreTheIndexs) {
+  Indexed step = indexed({40, 9}, "hdp");
+  step.origin.capacity_tokens = 20;
+  step.origin.min_share_tokens = 5;
+  const auto ring_of_longest = [&](std::string_view axes) {
+    const StepPlan plan = must(Replanner(topology_of(axes)).plan(step.stored()));
+    return std::ranges::count(plan.pieces, model::SampleIndex(0), &model::Piece::sample);
+  };
+  EXPECT_TRUE(Replanner(topology_of("dp=1")).plan(step.stored()).status().error_case() ==
+              ErrorCase::kDoesNotFit);
+  EXPECT_GE(ring_of_longest("dp=8"), 2);
+  step.origin.offload = true;
+  EXPECT_EQ(ring_of_longest("dp=1"), 1);
+}
+
 TEST(Replan, SaysWhichSampleFitsNowhere) {
   Indexed step = indexed({5, 90, 7});
   step.origin.capacity_tokens = 40;
@@ -110,6 +125,24 @@ TEST(Replan, SaysWhichSampleFitsNowhere) {
   EXPECT_TRUE(is_error(refused, ErrorKind::kInvalid,
                        {"sample 0:0:2:0 of 90 tokens", "1 ranks holds 40 tokens"}));
   EXPECT_TRUE(Replanner(topology_of("dp=1 cp=3")).plan(step.stored()).is_ok());
+}
+
+TEST(Replan, SaysAtOnceThatSamplesMayBeTooLong) {
+  Indexed step = indexed({5, 9, 7}, "hdp");
+  step.origin.capacity_tokens = 40;
+  step.origin.max_sample_tokens = 150;
+  const Status refused = Replanner(topology_of("dp=3")).plan(step.stored()).status();
+  EXPECT_EQ(refused.error_case(), ErrorCase::kDoesNotFit);
+  EXPECT_TRUE(is_error(refused, ErrorKind::kInvalid,
+                       {"may have 150 tokens (max_sample_tokens), and hdp on dp=3 has room for "
+                        "120: 3 ranks of capacity 40; use more ranks"}));
+  EXPECT_TRUE(Replanner(topology_of("dp=4")).plan(step.stored()).is_ok());
+  step.step.plan.strategy = "kk";
+  EXPECT_TRUE(is_error(Replanner(topology_of("dp=4 cp=1")).plan(step.stored()).status(),
+                       ErrorKind::kInvalid,
+                       {"kk on dp=4 cp=1 has room for 40: 1 rank of capacity 40; use more ranks "
+                        "along cp"}));
+  EXPECT_TRUE(Replanner(topology_of("dp=1 cp=4")).plan(step.stored()).is_ok());
 }
 
 TEST(Replan, CostsAreThoseTheIndexCarriesElseNames) {

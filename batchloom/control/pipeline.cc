@@ -9,6 +9,8 @@
 #include "batchloom/control/periodic_reclaimer.h"
 #include "batchloom/control/pipeline_graph.h"
 #include "batchloom/control/settings_change.h"
+#include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/cost_model_toml.h"
 #include "batchloom/planning/planner.h"
 #include "batchloom/store/stream_events.h"
 
@@ -20,6 +22,12 @@ std::uint64_t half(std::uint64_t bytes) {
   return std::max<std::uint64_t>(bytes / 2, 1);
 }
 
+/// Others travel with the batches: whoever lays them out anew does not have the file.
+bool is_builtin(const planning::CostModel& costs) {
+  const auto known = planning::builtin_cost_model(costs.name);
+  return known.is_ok() && *known == costs;
+}
+
 PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSources& sources,
                                const PipelineOptions& options, store::Step next_step) {
   PipelineRunOptions run;
@@ -29,7 +37,13 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   run.objects.origin.sources = sources.origins();
   run.objects.origin.planner = "batchloom";
   run.objects.origin.capacity_tokens = config.topology.capacity_tokens;
+  run.objects.origin.max_sample_tokens = config.step.max_sample_tokens;
+  run.objects.origin.min_share_tokens = config.balance.min_share_tokens;
+  run.objects.origin.offload = config.balance.offload;
   run.objects.origin.cost_model = config.balance.costs.name;
+  if (!is_builtin(config.balance.costs)) {
+    run.objects.origin.cost_table = to_bytes(planning::to_toml(config.balance.costs));
+  }
   run.steps = config.run.steps;
   run.lead = {.lead = config.store.lead_steps, .url = config.store.url, .next_step = next_step};
   run.loaders.workers = config.limits.workers.value_or(options.workers);

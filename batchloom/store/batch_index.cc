@@ -109,6 +109,9 @@ Status IndexDecoder::decode_origin() {
   BL_ASSIGN_OR_RETURN(origin.cost_model, decode_name(*table_.cost_model()));
   origin.planner_digest = table_.planner_digest();
   origin.capacity_tokens = table_.capacity_tokens();
+  origin.max_sample_tokens = table_.max_sample_tokens();
+  origin.min_share_tokens = table_.min_share_tokens();
+  origin.offload = table_.offload();
   origin.cost_table = decode_bytes(table_.cost_table());
   return Status::ok();
 }

@@ -97,7 +97,8 @@ Bytes encode_batch_index(const BatchIndexRows& rows) {
                              static_cast<std::uint8_t>(rows.token_width),
                              static_cast<std::uint8_t>(Codec::kRaw), stored_sources, planner,
                              rows.origin->planner_digest, rows.origin->capacity_tokens, cost_model,
-                             cost_table, stored_steps))
+                             cost_table, stored_steps, rows.origin->max_sample_tokens,
+                             rows.origin->min_share_tokens, rows.origin->offload))
       .bytes;
 }
 

@@ -235,6 +235,9 @@ TestBatch random_batch(const BatchShape& shape) {
                           .planner = "planner 0.1.0",
                           .planner_digest = random.next(),
                           .capacity_tokens = 8'192,
+                          .max_sample_tokens = 65'536,
+                          .min_share_tokens = 1'024,
+                          .offload = true,
                           .cost_model = "h200",
                           .cost_table = random_bytes(random, random.below(40))};
   for (std::uint32_t position = 0; position < shape.steps; ++position) {

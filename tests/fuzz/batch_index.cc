@@ -50,6 +50,9 @@ Bytes sample_index() {
                            .planner = "planner",
                            .planner_digest = 3,
                            .capacity_tokens = 4,
+                           .max_sample_tokens = 8,
+                           .min_share_tokens = 2,
+                           .offload = true,
                            .cost_model = "h200",
                            .cost_table = Bytes(3)};
   BatchIndexRows rows{.identity = context_of(0).identity,
