@@ -120,8 +120,8 @@ def framed_damages(kind: str, sound: bytes, foreign: bytes) -> Iterator[Damage]:
         yield foreign, r"at byte 8: belongs to stream [0-9a-f-]+, expected "
         if kind in SIZED and size != len(foreign):
             raise AssertionError("the other stream's is of another size")
-    future = rf"at byte 6: {KINDS[kind]} has format version 1, this build reads up to 0: upgrade"
-    yield with_frame_version(sound, 1), future
+    future = rf"at byte 6: {KINDS[kind]} has format version 2, this build reads up to 1: upgrade"
+    yield with_frame_version(sound, 2), future
 
 
 def batch_damages(sound: bytes, foreign: bytes) -> Iterator[Damage]:
@@ -147,15 +147,15 @@ def batch_damages(sound: bytes, foreign: bytes) -> Iterator[Damage]:
     yield b"\x89PNG\r\n".ljust(size), rf"at byte {footer}: no footer of a batch object"
     assert len(foreign) == size
     yield foreign, rf"at byte {footer + 8}: belongs to stream [0-9a-f-]+, expected "
-    future = "has format version 1, this build reads up to 0: upgrade batchloom"
-    newer = with_block_version(sound[:BLOCK_BYTES], 1)
+    future = "has format version 2, this build reads up to 1: upgrade batchloom"
+    newer = with_block_version(sound[:BLOCK_BYTES], 2)
     yield replaced(sound, 0, newer), rf"at byte 4: the header {future}"
-    newer = with_block_version(sound[footer:], 1)
+    newer = with_block_version(sound[footer:], 2)
     yield replaced(sound, footer, newer), rf"at byte {footer + 4}: the footer {future}"
-    newer = with_frame_version(sound[index:footer], 1)
+    newer = with_frame_version(sound[index:footer], 2)
     yield replaced(sound, index, newer), rf"at byte {index + 6}: index: batch index {future}"
     (payload,) = struct.unpack_from("<Q", sound, run + 24)
-    newer = with_frame_version(sound[run : run + FRAME_BYTES + payload], 1)
+    newer = with_frame_version(sound[run : run + FRAME_BYTES + payload], 2)
     future = rf"at byte {run + 6}: run of rank 0, step 0: run header {future}"
     yield replaced(sound, run, newer), future
 

@@ -18,9 +18,9 @@ namespace batchloom::client {
 ///   capacity  the index's; where it states none, what the stored plan's fullest micro-batch holds;
 ///             so too with the smallest share and offload of hdp
 ///
-/// Where the index says how long samples may be (max_sample_tokens), a topology that has no room for
-/// such a one is refused with the first step, whatever that holds: a job learns it at once, and not
-/// from a long sample, days later. One thread at a time.
+/// Where the index says how long samples may be (max_sample_tokens), a topology that has no room
+/// for such a one is refused with the first step, whatever that holds: a job learns it at once, and
+/// not from a long sample, days later. One thread at a time.
 class Replanner {
  public:
   explicit Replanner(model::Topology topology) : topology_(std::move(topology)) {}

@@ -12,7 +12,7 @@ namespace batchloom::control {
 namespace {
 
 constexpr std::string_view kMark = "BLMB";
-constexpr std::uint16_t kMembershipVersion = 0;
+constexpr std::uint16_t kMembershipVersion = 1;
 constexpr std::size_t kTextBegin = kMark.size() + sizeof(std::uint16_t);
 constexpr std::size_t kCrcBytes = sizeof(std::uint32_t);
 constexpr std::string_view kEquals = " = ";

@@ -12,7 +12,7 @@ namespace batchloom::control {
 namespace {
 
 constexpr std::string_view kStateMark = "BLPS";
-constexpr std::uint16_t kStateVersion = 0;
+constexpr std::uint16_t kStateVersion = 1;
 constexpr std::size_t kVersionAt = 4;
 constexpr std::size_t kDigestAt = 6;
 constexpr std::size_t kCountAt = 22;

@@ -58,7 +58,7 @@ TEST(PipelineState, WhatContradictsItselfIsRefused) {
   state.struck.assign(kStruckMax + 1, {});
   EXPECT_THAT(complaint_of(state), HasSubstr("4097 records struck out; at most 4096"));
   Bytes later = encode_pipeline_state(some_state());
-  later[4] = std::byte{1};
+  later[4] = std::byte{2};
   EXPECT_TRUE(decode_pipeline_state(later).is(ErrorKind::kInvalid));
   later[0] = std::byte{'X'};
   EXPECT_THAT(decode_pipeline_state(later).status().to_string(), HasSubstr("byte 0: another mark"));

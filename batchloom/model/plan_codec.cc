@@ -17,7 +17,7 @@
 namespace batchloom::model {
 namespace {
 
-constexpr std::uint16_t kVersion = 0;
+constexpr std::uint16_t kVersion = 1;
 /// A plan holds one table for itself and one per level; the verifier's limit follows from the
 /// bytes, of which every table needs at least this many.
 constexpr std::size_t kLeastTableBytes = 8;

@@ -148,17 +148,17 @@ Bytes foreign_plan(std::uint16_t version, std::uint8_t axis, std::size_t level_c
 }
 
 TEST(PlanCodec, RefusesOtherVersionsAndAxes) {
-  const auto newer = decode_plan(foreign_plan(1, 1));
+  const auto newer = decode_plan(foreign_plan(2, 1));
   EXPECT_TRUE(newer.is(ErrorKind::kInvalid)) << newer.status().to_string();
-  EXPECT_NE(newer.status().message().find("format version 1 is unknown"), std::string::npos);
-  EXPECT_NE(corruption_in(foreign_plan(0, 4)).find("axis number 4 is unknown"), std::string::npos);
-  EXPECT_NE(corruption_in(foreign_plan(0, 1)).find("0 ranks; its topology \"dp=1\""),
+  EXPECT_NE(newer.status().message().find("format version 2 is unknown"), std::string::npos);
+  EXPECT_NE(corruption_in(foreign_plan(1, 4)).find("axis number 4 is unknown"), std::string::npos);
+  EXPECT_NE(corruption_in(foreign_plan(1, 1)).find("0 ranks; its topology \"dp=1\""),
             std::string::npos);
 }
 
 TEST(PlanCodec, RefusesLevelsThatWouldTakeFarMoreMemoryThanTheirBytes) {
-  EXPECT_NE(corruption_in(foreign_plan(0, 1, 65, 2'000)).find("65 levels"), std::string::npos);
-  EXPECT_NE(corruption_in(foreign_plan(0, 1, 2, 256)).find("a level has 256 bytes"),
+  EXPECT_NE(corruption_in(foreign_plan(1, 1, 65, 2'000)).find("65 levels"), std::string::npos);
+  EXPECT_NE(corruption_in(foreign_plan(1, 1, 2, 256)).find("a level has 256 bytes"),
             std::string::npos);
 }
 

@@ -22,7 +22,7 @@ namespace batchloom::planning {
 namespace {
 
 constexpr std::uint32_t kStateMagic = 0x584d4c42;  // "BLMX"
-constexpr std::uint16_t kStateVersion = 0;
+constexpr std::uint16_t kStateVersion = 1;
 constexpr std::uint64_t kNoWeight = UINT64_MAX;
 constexpr std::size_t kStateVersionEnd = 6;
 constexpr std::size_t kStateCrcBytes = 4;

@@ -257,10 +257,10 @@ TEST(MixtureState, CountsBeyondTheBytesAreNamed) {
 
 TEST(MixtureState, OfALaterVersionIsInvalid) {
   Bytes bytes = encode_mixture_state(small_state());
-  bytes[4] = std::byte{1};
+  bytes[4] = std::byte{2};
   const Status status = decode_mixture_state(with_right_crc(bytes)).status();
   EXPECT_TRUE(status.is(ErrorKind::kInvalid));
-  EXPECT_NE(status.message().find("at byte 4: format version 1 is unknown"), std::string::npos);
+  EXPECT_NE(status.message().find("at byte 4: format version 2 is unknown"), std::string::npos);
 }
 
 TEST(MixtureState, OfAnotherMixtureIsRefused) {

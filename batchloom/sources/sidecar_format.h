@@ -77,7 +77,7 @@ struct DirectoryRow {
   friend bool operator==(const DirectoryRow&, const DirectoryRow&) = default;
 };
 
-inline constexpr std::uint16_t kSidecarVersion = 0;
+inline constexpr std::uint16_t kSidecarVersion = 1;
 inline constexpr std::size_t kSidecarHeaderBytes = 64;
 inline constexpr std::size_t kSidecarFooterBytes = 64;
 inline constexpr std::size_t kDirectoryRowBytes = 24;

@@ -86,7 +86,7 @@ struct GoldenField {
 
 // The file that docs/formats/sidecar_index.md takes apart.
 constexpr GoldenField kGoldenIndex[] = {{"424c5349", "header: magic"},
-                                        {"0000", "version"},
+                                        {"0100", "version"},
                                         {"02", "bytes of an id"},
                                         {"01", "loss intervals"},
                                         {"40e2010000000000", "shard's size"},
@@ -96,7 +96,7 @@ constexpr GoldenField kGoldenIndex[] = {{"424c5349", "header: magic"},
                                         {"8888777766665555", "fields"},
                                         {"02000000", "records per block"},
                                         {"0000000000000000", "reserved"},
-                                        {"e3e3dbba", "CRC"},
+                                        {"1b3e9124", "CRC"},
                                         {"0100000003000000", "payload of record 0: interval"},
                                         {"05000201ffff", "ids"},
                                         {"0000", "padding"},
@@ -119,9 +119,9 @@ constexpr GoldenField kGoldenIndex[] = {{"424c5349", "header: magic"},
                                         {"0100000000000000", "bad records"},
                                         {"9800000000000000", "place of the directory"},
                                         {"00000000", "reserved"},
-                                        {"e3e3dbba", "CRC of the header"},
+                                        {"1b3e9124", "CRC of the header"},
                                         {"424c5345", "magic"},
-                                        {"d53986ef", "CRC"}};
+                                        {"d7d6889b", "CRC"}};
 
 TEST(SidecarView, Golden) {
   const Record good{.place = {.offset_bytes = 0, .size_bytes = 40},
@@ -216,10 +216,10 @@ TEST_F(SidecarDamage, OfOneBlockOrRecordLeavesTheOthers) {
 
 TEST_F(SidecarDamage, AnotherVersionIsNoIndex) {
   Bytes other = bytes_;
-  other[4] = std::byte{1};
+  other[4] = std::byte{2};
   const auto view = SidecarView::open("index", other);
   EXPECT_TRUE(view.is(ErrorKind::kNotFound));
-  EXPECT_TRUE(says(view.status(), "index: has format version 1, this build reads 0"));
+  EXPECT_TRUE(says(view.status(), "index: has format version 2, this build reads 1"));
 }
 
 TEST_F(SidecarDamage, AFooterOfAnotherIndexIsFound) {

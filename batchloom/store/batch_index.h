@@ -29,12 +29,12 @@ struct BatchOrigin {
   std::uint64_t planner_digest = 0;
   std::uint32_t capacity_tokens = 0;    ///< 0: it says nothing.
   std::uint32_t max_sample_tokens = 0;  ///< No sample of the stream is longer; 0: it says nothing.
-  /// Of hdp: the smallest share of a ring that plans make (0: it says nothing), and whether they may
-  /// keep activations on the host.
+  /// Of hdp: the smallest share of a ring that plans make (0: it says nothing), and whether they
+  /// may keep activations on the host.
   std::uint32_t min_share_tokens = 0;
   bool offload = false;
-  std::string cost_model = {};          ///< Its name.
-  Bytes cost_table = {};                ///< Its content, opaque here.
+  std::string cost_model = {};  ///< Its name.
+  Bytes cost_table = {};        ///< Its content, opaque here.
   friend bool operator==(const BatchOrigin&, const BatchOrigin&) = default;
 };
 

@@ -76,10 +76,9 @@ Status check_block(const BatchContext& context, const Block& block) {
                                        computed, stored));
   }
   const auto version = load_le<std::uint16_t>(&block.bytes[kVersionAt]);
-  if (version > kFormatVersion) {
-    return newer_at(context.key, block.at + kVersionAt,
-                    fmt::format("the {} has format version {}, this build reads up to {}",
-                                block.name, version, kFormatVersion));
+  if (version != kFormatVersion) {
+    return unknown_version_at({.key = context.key}, block.at + kVersionAt,
+                              fmt::format("the {}", block.name), version);
   }
   StreamUuid uuid;
   std::ranges::copy(block.bytes.subspan(kUuidAt, uuid.bytes.size()), uuid.bytes.begin());

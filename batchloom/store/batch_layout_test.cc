@@ -53,7 +53,7 @@ TEST(BatchHeader, LaysBytesOutAsDocumented) {
   const Bytes bytes = header();
   ASSERT_EQ(bytes.size(), 64U);
   EXPECT_EQ(as_text(ByteSpan(bytes).first(4)), "BLBO");
-  EXPECT_EQ(load_le<std::uint16_t>(&bytes[4]), 0U);
+  EXPECT_EQ(load_le<std::uint16_t>(&bytes[4]), 1U);
   EXPECT_EQ(load_le<std::uint8_t>(&bytes[6]), 2U);
   EXPECT_EQ(load_le<std::uint8_t>(&bytes[7]), 0U);
   EXPECT_TRUE(std::ranges::equal(ByteSpan(bytes).subspan(8, 16), test_uuid(1).bytes));
@@ -74,7 +74,7 @@ TEST(BatchFooter, LaysBytesOutAsDocumented) {
   const Bytes bytes = footer();
   ASSERT_EQ(bytes.size(), 64U);
   EXPECT_EQ(as_text(ByteSpan(bytes).first(4)), "BLBE");
-  EXPECT_EQ(load_le<std::uint32_t>(&bytes[4]), 0U);
+  EXPECT_EQ(load_le<std::uint32_t>(&bytes[4]), 1U);
   EXPECT_TRUE(std::ranges::equal(ByteSpan(bytes).subspan(8, 16), test_uuid(1).bytes));
   EXPECT_EQ(load_le<std::uint64_t>(&bytes[24]), 1024U);
   EXPECT_EQ(load_le<std::uint64_t>(&bytes[32]), 100U);
@@ -113,9 +113,9 @@ TEST(BatchEnds, WhatIsNoBatchObjectIsSaidToBeNone) {
 }
 
 TEST(BatchEnds, AVersionFromTheFutureIsNoDamage) {
-  const auto newer = [](Bytes& block) { store_le<std::uint16_t>(1, &block[4]); };
+  const auto newer = [](Bytes& block) { store_le<std::uint16_t>(kFormatVersion + 1, &block[4]); };
   expect_error(decode_header(resealed(header(), newer)), ErrorKind::kInvalid,
-               "d/key: at byte 4: the header has format version 1");
+               "d/key: at byte 4: the header has format version 2");
   expect_error(decode_footer(resealed(footer(), newer)), ErrorKind::kInvalid, "upgrade batchloom");
   const auto codec = [](Bytes& block) { block[7] = std::byte{1}; };
   expect_error(decode_header(resealed(header(), codec)), ErrorKind::kInvalid, "codec 1");

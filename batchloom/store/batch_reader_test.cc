@@ -194,13 +194,13 @@ TEST_F(BatchReaderTest, AnObjectOfAnotherSizeIsCorruption) {
   put_object(memory_, entry_, object);
   BatchReader reader(*metered_stream_);
   expect_error(reader.read_runs(entry_, HdpRank(0), {}), ErrorKind::kCorruption,
-               "at byte 6024: too long: it has 6025 bytes, its entry says 6024");
+               "at byte 6040: too long: it has 6041 bytes, its entry says 6040");
   object.resize(10);  // Before the run begins: the store refuses the range.
   put_object(memory_, entry_, object);
   expect_error(reader.read_runs(entry_, HdpRank(0), {}), ErrorKind::kCorruption,
-               "at byte 10: truncated: it has 10 bytes, its entry says 6024");
+               "at byte 10: truncated: it has 10 bytes, its entry says 6040");
   expect_error(reader.read_index(entry_, {}), ErrorKind::kCorruption,
-               "at byte 10: truncated: it has 10 bytes, its entry says 6024");
+               "at byte 10: truncated: it has 10 bytes, its entry says 6040");
 }
 
 TEST_F(BatchReaderTest, EntriesThatNoObjectFits) {

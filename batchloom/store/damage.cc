@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "batchloom/store/frame.h"
+
 namespace batchloom::store {
 
 std::string damage_text(const ObjectPart& part, std::uint64_t offset_bytes,
@@ -19,6 +21,19 @@ Status corrupt_at(const ObjectPart& part, std::uint64_t offset_bytes, std::strin
 
 Status newer_at(const ObjectPart& part, std::uint64_t offset_bytes, std::string_view reason) {
   return Status::invalid(damage_text(part, offset_bytes, reason) + ": upgrade batchloom");
+}
+
+Status unknown_version_at(const ObjectPart& part, std::uint64_t offset_bytes, std::string_view what,
+                          std::uint16_t version) {
+  if (version > kFormatVersion) {
+    return newer_at(part, offset_bytes,
+                    fmt::format("{} has format version {}, this build reads up to {}", what,
+                                version, kFormatVersion));
+  }
+  return Status::invalid(damage_text(
+      part, offset_bytes,
+      fmt::format("{} has format version {}, a draft of version {}: make the stream anew", what,
+                  version, kFormatVersion)));
 }
 
 Status missing_object(std::string_view key, std::string_view reason) {

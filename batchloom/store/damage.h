@@ -37,7 +37,11 @@ inline Status corrupt_at(std::string_view key, std::uint64_t offset_bytes,
   return corrupt_at(ObjectPart{.key = key}, offset_bytes, reason);
 }
 
-/// `invalid`: what stands there is of a later version of the format.
+/// `invalid`: what stands there is of a format version that this build does not read: a later one,
+/// or 0, that of drafts.
+Status unknown_version_at(const ObjectPart& part, std::uint64_t offset_bytes, std::string_view what,
+                          std::uint16_t version);
+/// `invalid`: what stands there is only in later versions of the format.
 Status newer_at(const ObjectPart& part, std::uint64_t offset_bytes, std::string_view reason);
 inline Status newer_at(std::string_view key, std::uint64_t offset_bytes, std::string_view reason) {
   return newer_at(ObjectPart{.key = key}, offset_bytes, reason);

@@ -19,6 +19,12 @@ TEST(Damage, ALaterVersionIsInvalid) {
   const Status newer = newer_at("m/1", 6, "format version 1");
   EXPECT_TRUE(newer.is(ErrorKind::kInvalid));
   EXPECT_EQ(newer.message(), "m/1: at byte 6: format version 1: upgrade batchloom");
+  EXPECT_EQ(unknown_version_at({.key = "m/1"}, 6, "head", 2).to_string(),
+            "invalid: m/1: at byte 6: head has format version 2, this build reads up to 1: upgrade "
+            "batchloom");
+  EXPECT_EQ(unknown_version_at({.key = "m/1"}, 6, "head", 0).to_string(),
+            "invalid: m/1: at byte 6: head has format version 0, a draft of version 1: make the "
+            "stream anew");
 }
 
 TEST(Damage, WhatIsMissingHasNoByte) {

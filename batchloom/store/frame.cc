@@ -48,10 +48,8 @@ Status check_identity(const FrameContext& context, ByteSpan object) {
                     kind, to_string(context.kind)));
   }
   const auto version = load_le<std::uint16_t>(&object[kFrameVersionAt]);
-  if (version > kFormatVersion) {
-    return newer_at(context.place(), kFrameVersionAt,
-                    fmt::format("{} has format version {}, this build reads up to {}",
-                                to_string(context.kind), version, kFormatVersion));
+  if (version != kFormatVersion) {
+    return unknown_version_at(context.place(), kFrameVersionAt, to_string(context.kind), version);
   }
   const StreamUuid uuid = uuid_of(object);
   if (context.uuid != nullptr && uuid != *context.uuid) {

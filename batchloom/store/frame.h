@@ -41,7 +41,7 @@ enum class ObjectKind : std::uint16_t {
 std::string_view to_string(ObjectKind kind);
 
 inline constexpr std::size_t kFrameBytes = 40;
-inline constexpr std::uint16_t kFormatVersion = 0;
+inline constexpr std::uint16_t kFormatVersion = 1;
 
 /// Where an object came from, for error messages and for the check against foreign objects.
 struct FrameContext {

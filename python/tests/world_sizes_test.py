@@ -82,9 +82,8 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "chats.jsonl").open("w", encoding="utf-8") as file:
         for _ in range(30):
             file.write(json.dumps({"q": words(9), "a": words(rng.randrange(1, 20))}) + "\n")
-    write_megatron(
-        folder / "ids", [[rng.randrange(300) for _ in range(rng.randrange(1, 500))] for _ in range(40)]
-    )
+    lengths = [rng.randrange(1, 500) for _ in range(40)]
+    write_megatron(folder / "ids", [[rng.randrange(300) for _ in range(n)] for n in lengths])
     return folder
 
 
