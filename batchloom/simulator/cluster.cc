@@ -103,6 +103,7 @@ Result<std::uint32_t> read_count(const TomlTable& table, std::string_view key,
 Result<model::Level> read_level(const TomlTable& table) {
   model::Level level;
   BL_ASSIGN_OR_RETURN(level.name, table.text("name"));
+  if (level.name.empty()) return table.wrong("name", "is empty; results are told by it");
   BL_ASSIGN_OR_RETURN(level.ranks_per_group, read_count(table, "ranks"));
   BL_ASSIGN_OR_RETURN(level.bandwidth_bytes_per_s,
                       read_measure(table, "bandwidth", kRateUnits, "\"50GB/s\""));
@@ -121,6 +122,10 @@ Result<model::Topology> read_topology(const TomlTable& table) {
   BL_ASSIGN_OR_RETURN(const std::vector<TomlTable> tables, table.tables("levels"));
   for (const TomlTable& level : tables) {
     BL_ASSIGN_OR_RETURN(model::Level read, read_level(level));
+    if (std::ranges::find(levels, read.name, &model::Level::name) != levels.end()) {
+      return level.wrong(
+          "name", fmt::format("is '{}', as that of another level; give each its own", read.name));
+    }
     levels.push_back(std::move(read));
   }
   if (bare->hdp_size() > planning::kMaxHdpRanks) {

@@ -3,8 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace batchloom::simulator {
 namespace {
+
+/// Of UTF-8, which some programs write before a text.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 Status wrong_row(const ByteReader& bytes, std::uint64_t line, std::string_view why) {
   return Status::invalid(fmt::format("{}: line {}: {}", bytes.path(), line, why));
@@ -108,7 +113,12 @@ Result<std::optional<char>> ByteReader::next() {
   if (at_ == filled_) {
     at_ = 0;
     BL_ASSIGN_OR_RETURN(filled_, file_.read(buffer_));
-    if (filled_ == 0) return std::optional<char>();
+    if (!begun_ && std::string_view(reinterpret_cast<const char*>(buffer_.data()), filled_)
+                       .starts_with(kByteOrderMark)) {
+      at_ = kByteOrderMark.size();
+    }
+    begun_ = true;
+    if (filled_ == at_) return std::optional<char>();
   }
   const char c = static_cast<char>(buffer_[at_++]);
   if (c == '\n') ++line_;

@@ -12,7 +12,7 @@
 
 namespace batchloom::simulator {
 
-/// A file, byte by byte, which knows its line.
+/// A text, byte by byte, which knows its line. A byte order mark at its start is left out.
 class ByteReader {
  public:
   explicit ByteReader(InputFile file) : file_(std::move(file)) {}
@@ -31,6 +31,7 @@ class ByteReader {
   std::size_t at_ = 0;
   std::size_t filled_ = 0;
   std::uint64_t line_ = 1;
+  bool begun_ = false;
 };
 
 /// The next line without its end; nullopt behind the last. `invalid` above `most_bytes`.

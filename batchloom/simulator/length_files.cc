@@ -14,6 +14,8 @@
 #include "batchloom/simulator/csv_rows.h"
 #include "batchloom/simulator/input_file.h"
 #include "batchloom/sources/byte_reader.h"
+#include "batchloom/sources/jsonl_reader.h"
+#include "batchloom/sources/jsonl_scan.h"
 #include "batchloom/sources/megatron_index.h"
 
 namespace batchloom::simulator {
@@ -143,12 +145,27 @@ class ColumnReader {
       if (*place_ >= row.size()) return missing_field(row, line);
       return !is_number(without_spaces(row[*place_]));
     }
+    return find_name(row, line);
+  }
+
+  /// True, since the row has the name.
+  Result<bool> find_name(const Row& row, std::uint64_t line) {
+    std::vector<std::size_t> numbers;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      if (without_spaces(row[i]) == column_) place_ = i;
+      if (without_spaces(row[i]) == column_) numbers.push_back(i + 1);
     }
-    if (place_) return true;
-    return wrong(line, fmt::format("no column is called {}; there are {}", quoted(column_),
-                                   fmt::join(shown(row), ", ")));
+    if (numbers.empty()) {
+      return wrong(line, fmt::format("no column is called {}; there are {}", quoted(column_),
+                                     fmt::join(shown(row), ", ")));
+    }
+    if (numbers.size() > 1) {
+      return wrong(line, fmt::format("{} columns are called {} (columns {} and {}{}); ask for "
+                                     "one by its number",
+                                     numbers.size(), quoted(column_), numbers[0], numbers[1],
+                                     numbers.size() > 2 ? ", ..." : ""));
+    }
+    place_ = numbers.front() - 1;
+    return true;
   }
 
   static std::vector<std::string> shown(const Row& row) {
@@ -194,6 +211,37 @@ Result<std::vector<std::uint32_t>> read_documents(const std::string& path) {
   return std::move(lengths).finish("at least one document");
 }
 
+/// Of the places of records in memory: 2^27 records.
+constexpr std::uint64_t kPlacesMaxBytes = std::uint64_t{2} << 30;
+
+Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
+  if (file.tokenizer == nullptr) {
+    return Status::invalid(fmt::format(
+        "{}: a record of JSON Lines has a length once it is tokenized; say who does", file.path));
+  }
+  BL_ASSIGN_OR_RETURN(auto bytes, sources::open_file(file.path));
+  BL_ASSIGN_OR_RETURN(auto places, sources::scan_jsonl_offsets(*bytes, kPlacesMaxBytes, {}));
+  BL_ASSIGN_OR_RETURN(const auto reader,
+                      sources::open_jsonl(std::move(bytes), std::move(places),
+                                          {.fields = file.fields}, *file.tokenizer));
+  LengthList lengths(file.path);
+  sources::RecordSize size;
+  for (std::uint64_t record = 0; record < reader->records(); ++record) {
+    BL_ASSIGN_OR_RETURN(const auto bad, reader->measure(record, {}, size));
+    if (bad) return Status::invalid(bad->message);
+    if (size.tokens > 0) BL_RETURN_IF_ERROR(lengths.add(size.tokens));
+  }
+  return std::move(lengths).finish("records of JSON Lines with tokens");
+}
+
+/// A path with its capitals made small, for its ending.
+std::string lower_case(std::string path) {
+  for (char& c : path) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return path;
+}
+
 Status not_yet(const std::string& path, std::string_view kind) {
   return Status::invalid(fmt::format(
       "{}: {} files cannot be read yet; write the lengths as text, a whole number on each line, or "
@@ -204,9 +252,9 @@ Status not_yet(const std::string& path, std::string_view kind) {
 }  // namespace
 
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
-  const std::string_view path = file.path;
-  for (const std::string_view ending : {".jsonl", ".json", ".jsonl.zst", ".jsonl.gz"}) {
-    if (path.ends_with(ending)) return not_yet(file.path, "JSON");
+  const std::string path = lower_case(file.path);
+  for (const std::string_view ending : {".json", ".jsonl.zst", ".jsonl.gz"}) {
+    if (path.ends_with(ending)) return not_yet(file.path, "such JSON");
   }
   if (path.ends_with(".parquet")) return not_yet(file.path, "Parquet");
   const bool is_csv = path.ends_with(".csv");
@@ -215,6 +263,7 @@ Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
         "{}: a column was asked for ('{}'), and only .csv files have columns", path, file.column));
   }
   if (path.ends_with(".idx")) return read_documents(file.path);
+  if (path.ends_with(".jsonl")) return read_records(file);
   BL_ASSIGN_OR_RETURN(InputFile input, InputFile::open(file.path));
   if (is_csv) return ColumnReader(std::move(input), file.column).read();
   return read_text(std::move(input));

@@ -39,10 +39,61 @@ void expect_refused(const std::string& name, const std::string& content, const s
       << why;
 }
 
+template <class T>
+std::string little_endian(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
+}
+
+/// Of a data set whose documents have so many tokens each, of two bytes, half of them in a sequence
+/// of their own.
+std::string index_of(const std::vector<std::int32_t>& tokens) {
+  std::string lengths;
+  std::string places;
+  std::string bounds = little_endian<std::int64_t>(0);
+  std::int64_t place = 0;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    for (const std::int32_t part : {tokens[i] / 2, tokens[i] - tokens[i] / 2}) {
+      lengths += little_endian(part);
+      places += little_endian(place);
+      place += 2 * std::int64_t{part};
+    }
+    bounds += little_endian<std::int64_t>(2 * static_cast<std::int64_t>(i + 1));
+  }
+  return std::string("MMIDIDX\0\0", 9) + little_endian<std::uint64_t>(1) +
+         little_endian<std::uint8_t>(8) + little_endian<std::uint64_t>(2 * tokens.size()) +
+         little_endian<std::uint64_t>(tokens.size() + 1) + lengths + places + bounds;
+}
+
 TEST(LengthFiles, TextHasANumberOnEachLine) {
   EXPECT_EQ(lengths_in("a.txt", "1\n 4096\t\r\n\n4294967295").value(),
             (Lengths{1, 4096, 4294967295}));
   EXPECT_EQ(lengths_in("lengths", "007\n").value(), (Lengths{7}));
+}
+
+TEST(LengthFiles, AByteOrderMarkIsNoPartOfAFile) {
+  EXPECT_EQ(lengths_in("a.txt",
+                       "\xEF\xBB\xBF"
+                       "5\n6\n")
+                .value(),
+            (Lengths{5, 6}));
+  EXPECT_EQ(lengths_in("a.csv", "\xEF\xBB\xBFn,m\n5,6\n", "n").value(), (Lengths{5}));
+  EXPECT_EQ(lengths_in("a.csv", "\xEF\xBB\xBF\"n\",m\n5,6\n", "n").value(), (Lengths{5}));
+  expect_refused("a.txt",
+                 "5\n\xEF\xBB\xBF"
+                 "6\n",
+                 "", "line 2: '\\xef\\xbb\\xbf6' is no number");
+  expect_refused("a.txt",
+                 "\xEF\xBB"
+                 "5\n",
+                 "", "line 1: '\\xef\\xbb5' is no number");
+  expect_refused("a.txt", "\xEF\xBB\xBF", "", "no lengths in it");
+}
+
+TEST(LengthFiles, AnEndingMayBeInCapitals) {
+  EXPECT_EQ(lengths_in("OK.CSV", "a,b\n1,2\n", "b").value(), (Lengths{2}));
+  EXPECT_EQ(lengths_in("a.Csv", "a,b\n1,2\n", "b").value(), (Lengths{2}));
+  EXPECT_EQ(lengths_in("A.IDX", index_of({17})).value(), (Lengths{17}));
+  expect_refused("A.PARQUET", "PAR1", "", "Parquet files cannot be read yet");
 }
 
 TEST(LengthFiles, TextThatIsNoneIsNamedByLine) {
@@ -62,7 +113,7 @@ TEST(LengthFiles, TextThatIsNoneIsNamedByLine) {
   };
   for (const auto& [content, why] : cases) expect_refused("a.txt", content, "", why);
   expect_refused("a.txt", "5\n", "tokens", "only .csv files have columns");
-  expect_refused("a.jsonl", "{}", "", "JSON files cannot be read yet; write the lengths as text");
+  expect_refused("a.jsonl.gz", "", "", "such JSON files cannot be read yet; write the lengths as");
   expect_refused("a.parquet", "PAR1", "", "Parquet files cannot be read yet");
 }
 
@@ -91,6 +142,8 @@ TEST(LengthFiles, CsvThatHasNoneIsNamedByLine) {
       {"a,b\n", "b", "no lengths in it"},
       {"a,b\n1,2\n", "", "line 1: there are 2 columns ('a', 'b'); say which has the lengths"},
       {"a,b\n1,2\n", "c", "line 1: no column is called 'c'; there are 'a', 'b'"},
+      {"a,b,a\n1,2,3\n", "a", "line 1: 2 columns are called 'a' (columns 1 and 3); ask for"},
+      {"a,a, a\n1,2,3\n", "a", "line 1: 3 columns are called 'a' (columns 1 and 2"},
       {"a,b\n1,2\n", "0", "no column is called '0'"},
       {"a,b\n1,2\n", "3", "line 1: 2 fields; the lengths are in column 3"},
       {"a,b\n1,2\n1\n", "b", "line 3: 1 fields; the lengths are in column 2"},
@@ -104,31 +157,6 @@ TEST(LengthFiles, CsvThatHasNoneIsNamedByLine) {
       {"a,b\n1,\"" + std::string(kRowMaxBytes, 'x') + "\"", "b", "line 2: longer than 1048576"},
   };
   for (const auto& [content, column, why] : cases) expect_refused("a.csv", content, column, why);
-}
-
-template <class T>
-std::string little_endian(T value) {
-  return {reinterpret_cast<const char*>(&value), sizeof(value)};
-}
-
-/// Of a data set whose documents have so many tokens each, of two bytes, half of them in a sequence
-/// of their own.
-std::string index_of(const std::vector<std::int32_t>& tokens) {
-  std::string lengths;
-  std::string places;
-  std::string bounds = little_endian<std::int64_t>(0);
-  std::int64_t place = 0;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    for (const std::int32_t part : {tokens[i] / 2, tokens[i] - tokens[i] / 2}) {
-      lengths += little_endian(part);
-      places += little_endian(place);
-      place += 2 * std::int64_t{part};
-    }
-    bounds += little_endian<std::int64_t>(2 * static_cast<std::int64_t>(i + 1));
-  }
-  return std::string("MMIDIDX\0\0", 9) + little_endian<std::uint64_t>(1) +
-         little_endian<std::uint8_t>(8) + little_endian<std::uint64_t>(2 * tokens.size()) +
-         little_endian<std::uint64_t>(tokens.size() + 1) + lengths + places + bounds;
 }
 
 TEST(LengthFiles, MegatronsIndexHasTheTokensOfItsDocuments) {
@@ -148,6 +176,57 @@ TEST(LengthFiles, AWrongIndexIsNamedByOffset) {
   expect_refused("a.idx", index_of({}), "", "no lengths in it; expected at least one document");
   expect_refused("a.idx", index_of({17, 0}), "",
                  "document 1 has 0 tokens; expected 1 to 4294967295");
+}
+
+const sources::Tokenizer& bytes_tokenizer() {
+  static const auto tokenizer = sources::make_bytes_tokenizer({.vocab = 256}).value();
+  return *tokenizer;
+}
+
+Result<Lengths> record_lengths_in(const std::string& content,
+                                  sources::RecordFields fields = sources::TextField{"text"}) {
+  std::ofstream(path_of("r.jsonl"), std::ios::binary) << content;
+  return read_lengths(
+      {.path = path_of("r.jsonl"), .tokenizer = &bytes_tokenizer(), .fields = std::move(fields)});
+}
+
+TEST(LengthFiles, RecordsOfJsonLinesHaveAsManyTokensAsTheyAreGiven) {
+  const std::string lines =
+      "{\"text\": \"ab\"}\n"
+      "\n"
+      "{\"text\": \"\"}\n"
+      "{\"q\": \"1\", \"text\": \"\u20ac\"}\r\n"
+      "{\"text\": \"z\"}";
+  EXPECT_EQ(record_lengths_in(lines).value(), (Lengths{2, 3, 1})) << "an empty record is none";
+  EXPECT_EQ(
+      record_lengths_in("{\"q\": \"abc\", \"a\": \"de\"}", sources::AnswerFields{"q", "a"}).value(),
+      (Lengths{5}));
+}
+
+TEST(LengthFiles, JsonLinesThatAreWrongAreNamedByRecordAndByte) {
+  struct Case {
+    std::string content, why;
+    ErrorKind kind = ErrorKind::kInvalid;
+  };
+  const Case cases[] = {
+      {"{\"text\": \"a\"}\n{\"text\": 5}\n", "r.jsonl: record 1 at offset 14: "},
+      {"{\"text\": \"a\"}\n\n{\"text\"", "r.jsonl: record 1 at offset 15: "},
+      {"{\"txt\": \"a\"}\n", "r.jsonl: record 0 at offset 0: "},
+      {"", "no lengths in it; expected records of JSON Lines with tokens"},
+      {"{\"text\": \"\"}\n", "no lengths in it"},
+      {std::string("\x1f\x8b\x08\x00", 4), "r.jsonl: offset 0: ", ErrorKind::kCorruption},
+  };
+  for (const auto& [content, why, kind] : cases) {
+    const Result<Lengths> lengths = record_lengths_in(content);
+    ASSERT_TRUE(lengths.is(kind)) << why;
+    EXPECT_TRUE(lengths.status().message().find(why) != std::string::npos)
+        << lengths.status().message() << "\nshould say\n"
+        << why;
+  }
+  expect_refused("a.jsonl", "{}", "", "has a length once it is tokenized; say who does");
+  expect_refused("a.jsonl", "{}", "n", "only .csv files have columns");
+  EXPECT_TRUE(record_lengths_in("{}", sources::TokenFields{"ids"}).is(ErrorKind::kInvalid))
+      << "no ids in it";
 }
 
 TEST(LengthFiles, WhatCannotBeOpenedIsNamed) {

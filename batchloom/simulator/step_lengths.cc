@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "batchloom/planning/permutation.h"
+#include "batchloom/planning/planner.h"
 #include "batchloom/simulator/length_distributions.h"
 
 namespace batchloom::simulator {
@@ -79,6 +80,21 @@ Result<LengthsByStep> lengths_of_steps(std::vector<std::uint32_t> lengths,
     steps.push_back(take_step(shuffled, wanted.step_tokens));
   }
   return steps;
+}
+
+Result<LengthsByStep> lengths_of_steps(const planning::GraphSpec& graph,
+                                       planning::Metadata& metadata, std::uint64_t steps) {
+  LengthsByStep drawn;
+  BL_ASSIGN_OR_RETURN(planning::PlannerState state, planning::first_state(graph, metadata));
+  while (drawn.size() < steps) {
+    BL_ASSIGN_OR_RETURN(auto step, planning::draw_step(graph, state, metadata));
+    if (!step) break;
+    std::vector<std::uint32_t>& lengths = drawn.emplace_back();
+    for (const model::SampleMeta& member : step->members) lengths.push_back(member.tokens);
+    state = std::move(step->next);
+  }
+  if (!drawn.empty()) return drawn;
+  return Status::invalid("the sources end before the first step; exhausted = \"repeat\" goes on");
 }
 
 }  // namespace batchloom::simulator

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "batchloom/base/status.h"
+#include "batchloom/planning/graph_spec.h"
+#include "batchloom/planning/metadata.h"
 
 namespace batchloom::simulator {
 
@@ -29,5 +31,11 @@ Result<LengthsByStep> lengths_of_steps(std::string_view distribution, const Step
 /// than draw_lengths() draws. Precondition: lengths are at least 1.
 Result<LengthsByStep> lengths_of_steps(std::vector<std::uint32_t> lengths,
                                        const StepLengths& wanted);
+
+/// Of the first `steps` steps of a pipeline, as its mixture draws them, cuts to max_sample_tokens
+/// included; fewer where the stream ends before. Blocks as `metadata` does. `invalid`: a stream
+/// without any step; else as planning::first_state() and draw_step().
+Result<LengthsByStep> lengths_of_steps(const planning::GraphSpec& graph,
+                                       planning::Metadata& metadata, std::uint64_t steps);
 
 }  // namespace batchloom::simulator

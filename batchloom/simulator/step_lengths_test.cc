@@ -8,6 +8,9 @@
 #include <numeric>
 #include <vector>
 
+#include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/planner.h"
+#include "batchloom/planning/record_table.h"
 #include "batchloom/simulator/length_distributions.h"
 
 namespace batchloom::simulator {
@@ -47,6 +50,57 @@ TEST(StepLengths, WhatCannotBeDrawnIsNamed) {
   EXPECT_TRUE(
       lengths_of_steps(Lengths{5}, {.context_tokens = 5, .step_tokens = kTotalTokensMax + 1})
           .is(ErrorKind::kInvalid));
+}
+
+/// Of two sources with one weight each, the second of which ends.
+planning::GraphSpec graph_with(planning::Exhausted exhausted) {
+  planning::GraphSpec graph;
+  graph.mix = planning::MixSpec{.seed = 3, .units_per_step = 100, .max_sample_tokens = 40};
+  for (const char* name : {"a", "b"}) {
+    graph.mix->sources.push_back({.name = name,
+                                  .weight = planning::Schedule(planning::Weight(1'000'000'000)),
+                                  .exhausted = exhausted});
+  }
+  graph.selections.push_back({.distribute = planning::Spread::kDp,
+                              .cost = planning::builtin_cost_model("h200-llama7b").value(),
+                              .balance = planning::Balance::kTwoLevel});
+  return graph;
+}
+
+TEST(StepLengths, APipelinesStepsAreThoseThatItsMixtureDraws) {
+  planning::RecordTable table =
+      planning::RecordTable::create({{"a", {{.tokens = 100}, {.tokens = 7}, {.tokens = 30}}},
+                                     {"b", {{.tokens = 25}, {.tokens = 25}}}})
+          .value();
+  const planning::GraphSpec graph = graph_with(planning::Exhausted::kRepeat);
+  const LengthsByStep steps = lengths_of_steps(graph, table, 5).value();
+  ASSERT_EQ(steps.size(), 5u);
+  planning::PlannerState state = planning::first_state(graph, table).value();
+  for (const Lengths& lengths : steps) {
+    const auto drawn = planning::draw_step(graph, state, table).value();
+    Lengths expected;
+    for (const model::SampleMeta& member : drawn->members) expected.push_back(member.tokens);
+    EXPECT_EQ(lengths, expected);
+    EXPECT_LE(std::reduce(lengths.begin(), lengths.end()), 100u);
+    EXPECT_LE(std::ranges::max(lengths), 40u) << "records are cut as the pipeline cuts them";
+    state = drawn->next;
+  }
+}
+
+TEST(StepLengths, APipelineEndsWhereItsSourcesEnd) {
+  planning::RecordTable table =
+      planning::RecordTable::create(
+          {{"a", {{.tokens = 90}, {.tokens = 90}}}, {"b", {{.tokens = 20}}}})
+          .value();
+  const planning::GraphSpec graph = graph_with(planning::Exhausted::kDrop);
+  const LengthsByStep steps = lengths_of_steps(graph, table, 100).value();
+  EXPECT_LT(steps.size(), 100u);
+  std::uint64_t tokens = 0;
+  for (const Lengths& step : steps) tokens += std::reduce(step.begin(), step.end());
+  EXPECT_EQ(tokens, 200u);
+  planning::RecordTable empty =
+      planning::RecordTable::create({{"a", {{.tokens = 0}}}, {"b", {}}}).value();
+  EXPECT_FALSE(lengths_of_steps(graph, empty, 1).is_ok());
 }
 
 RC_GTEST_PROP(StepLengths, StepsHaveTheirTokensAndNoLongerSample, (std::uint64_t seed)) {
