@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "batchloom/control/pipeline_config.h"
 #include "batchloom/simulator/store_sim.h"
 #include "batchloom/simulator/synthetic.h"
 #include "batchloom/store/batch_check.h"
@@ -159,17 +160,21 @@ struct SimStore {
 
 /// Which lengths, as studies of planning take them.
 struct LengthsArgs {
-  std::string lengths;                  ///< A distribution's name, or a file.
-  std::string column;                   ///< Of a CSV file.
-  std::string cluster;                  ///< A file; empty: the built-in one.
-  std::optional<std::uint64_t> tokens;  ///< Of a step.
-  std::uint64_t seed = 1;
+  std::string
+      lengths;         ///< A distribution's name, a file, a pattern of files, or a pipeline's file.
+  std::string column;  ///< Of a CSV file.
+  std::optional<control::TokenizerKind> tokenizer;  ///< Of JSON Lines.
+  std::vector<std::string> fields;                  ///< Of JSON Lines: none, one or two.
+  std::string index_folder;                         ///< Of a pipeline's indexes.
+  std::string cluster;                              ///< A file; empty: the built-in one.
+  std::optional<std::uint64_t> tokens;              ///< Of a step; absent: as the lengths have it.
+  std::optional<std::uint64_t> seed;
 };
 
-/// `batchloom whatif --lengths NAME|FILE ...`
+/// `batchloom whatif --lengths NAME|FILES|PIPELINE ...`
 struct Whatif {
   LengthsArgs lengths;
-  std::vector<std::uint32_t> contexts;
+  std::vector<std::uint32_t> contexts;  ///< Empty: as the lengths have it.
   std::vector<std::string> strategies;  ///< Empty: those of simulator::ladder_of().
   bool all = false;                     ///< Every strategy; those that cannot plan say so.
   std::uint64_t steps = 4;
@@ -179,13 +184,14 @@ struct Whatif {
   std::string svg;           ///< A folder, or empty.
 };
 
-/// `batchloom plan explain (--lengths NAME|FILE ... | --store URL --step N)`
+/// `batchloom plan explain (--lengths NAME|FILES|PIPELINE ... | --store URL --step N)`
 struct PlanExplain {
   LengthsArgs lengths;
-  std::uint32_t context_tokens = 0;  ///< 0: no limit.
+  std::optional<std::uint32_t> context_tokens;  ///< Absent: as the lengths have it.
   std::string strategy = "hdp";
   store::StoreLocation store;  ///< Its URL is empty where lengths are given.
   std::optional<store::Step> step;
+  bool timeline = false;  ///< Each phase of each task on each rank, too.
   bool json = false;
 };
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "batchloom/base/quantity.h"
+#include "batchloom/planning/graph_spec.h"
 #include "batchloom/planning/strategies.h"
 #include "batchloom/simulator/length_distributions.h"
 #include "cli/define.h"
@@ -18,7 +19,6 @@ constexpr std::uint64_t kMostSteps = 10'000;
 constexpr std::uint64_t kMostContexts = 16;
 /// So that the last step's seed is a number too.
 constexpr std::uint64_t kMostLengthSeed = std::uint64_t{1} << 62;
-constexpr std::uint64_t kWhatifTokens = std::uint64_t{32} << 20;
 
 std::vector<std::string> split_list(std::string_view text) {
   std::vector<std::string> parts;
@@ -41,6 +41,12 @@ Result<std::uint64_t> tokens_of(std::string_view option, const std::string& text
 Status check_strategy(const std::string& name) {
   const auto names = planning::strategy_names();
   if (std::ranges::find(names, name) != names.end()) return Status::ok();
+  if (name == planning::to_string(planning::Balance::kTwoModule)) {
+    return Status::invalid(fmt::format(
+        "{} evens out pictures and tokens together, and lengths have no pictures; of tokens alone "
+        "two_level does it",
+        name));
+  }
   return Status::invalid(
       fmt::format("no strategy is called '{}'; there are {}", name, fmt::join(names, ", ")));
 }
@@ -82,15 +88,48 @@ void keep_text(Options& options, const std::string& option, const std::string& t
   });
 }
 
+Status parse_tokenizer(const std::string& name, LengthsArgs& lengths) {
+  if (name == "bytes") {
+    lengths.tokenizer = control::TokenizerKind::kBytes;
+  } else if (name == "ids") {
+    lengths.tokenizer = control::TokenizerKind::kIds;
+  } else {
+    return Status::invalid(fmt::format(
+        "--tokenizer: '{}' is none; there are bytes, and ids for records that hold them", name));
+  }
+  return Status::ok();
+}
+
+Status parse_fields(const std::string& text, LengthsArgs& lengths) {
+  lengths.fields = split_list(text);
+  const bool empty = std::ranges::find(lengths.fields, "") != lengths.fields.end();
+  if (!empty && lengths.fields.size() <= 2) return Status::ok();
+  return Status::invalid(
+      fmt::format("--field: '{}' is neither a field's name nor two with a comma between", text));
+}
+
 void define_lengths(Options& options, LengthsArgs& lengths, const std::string& tokens_help) {
   const std::string names =
       fmt::format("{}", fmt::join(simulator::length_distribution_names(), ", "));
   keep_text(options, "--lengths", "NAME|FILE",
             "lengths of samples: " + names +
-                "; or a file: numbers by line, x.csv, or x.idx of a Megatron data set",
+                "; files, also by a pattern: numbers by line, x.csv, x.jsonl, or x.idx of a "
+                "Megatron data set; or x.toml, a pipeline: as its sources' weights draw them",
             lengths.lengths);
   keep_text(options, "--column", "NAME|N", "which column of a CSV file has the lengths",
             lengths.column);
+  options.needs("--lengths");
+  options.text("--tokenizer", "bytes|ids", "what x.jsonl holds: texts, an id a byte, or ids",
+               [&lengths](const std::string& name) { return parse_tokenizer(name, lengths); });
+  options.needs("--lengths");
+  options.text("--field", "NAME[,NAME]",
+               "of x.jsonl: the text (default: text) or the ids (default: tokens), or two texts, "
+               "prompt and answer",
+               [&lengths](const std::string& text) { return parse_fields(text, lengths); });
+  options.needs("--tokenizer");
+  keep_text(options, "--index-folder", "PATH",
+            "where a pipeline's indexes lie (default: beside what they index)",
+            lengths.index_folder);
   options.needs("--lengths");
   keep_text(options, "--cluster", "FILE", "ranks, links and costs in TOML (default: 512 ranks)",
             lengths.cluster);
@@ -98,18 +137,24 @@ void define_lengths(Options& options, LengthsArgs& lengths, const std::string& t
     BL_ASSIGN_OR_RETURN(lengths.tokens, tokens_of("--tokens", text, simulator::kTotalTokensMax));
     return Status::ok();
   });
-  options.number("--seed", "of the first step (default: 1)",
+  options.number("--seed", "of the first step (default: 1, or a pipeline's)",
                  [&lengths](std::uint64_t n) { lengths.seed = n; }, {.most = kMostLengthSeed});
+}
+
+Status check_fields(const LengthsArgs& lengths) {
+  if (lengths.fields.size() < 2 || lengths.tokenizer != control::TokenizerKind::kIds) {
+    return Status::ok();
+  }
+  return Status::invalid("--field: records that hold ids hold them in one field");
 }
 
 }  // namespace
 
 void define_whatif(Options& options, Whatif& whatif) {
-  whatif.contexts = {std::uint32_t{2} << 20};
-  whatif.lengths.tokens = kWhatifTokens;
-  define_lengths(options, whatif.lengths, "of a step, like 4M (default: 32M)");
+  define_lengths(options, whatif.lengths, "of a step, like 4M (default: 32M, or a pipeline's)");
   options.text(
-      "--context", "N[,N...]", "tokens that a sample may have, like 256K,2M (default: 2M)",
+      "--context", "N[,N...]",
+      "tokens that a sample may have, like 256K,2M (default: 2M, or a pipeline's)",
       [&whatif](const std::string& text) { return parse_contexts(text, whatif.contexts); });
   options.text("--strategies", "all|NAME,...",
                fmt::format("which to compare: {} (default: those that --check needs)",
@@ -127,6 +172,7 @@ void define_whatif(Options& options, Whatif& whatif) {
   keep_text(options, "--svg", "DIR", "draw plots into DIR, which is made where missing",
             whatif.svg);
   options.check([&whatif] {
+    BL_RETURN_IF_ERROR(check_fields(whatif.lengths));
     if (!whatif.lengths.lengths.empty()) return Status::ok();
     return Status::invalid("--lengths=NAME|FILE is missing: whose lengths?");
   });
@@ -134,8 +180,10 @@ void define_whatif(Options& options, Whatif& whatif) {
 
 void define_plan_explain(Options& options, PlanExplain& explain) {
   define_lengths(options, explain.lengths,
-                 "of the step, drawn from the lengths (default: all of a file, once)");
-  options.text("--context", "N", "tokens that a sample may have, like 2M (default: 2M for names)",
+                 "of the step, drawn from the lengths (default: all of files once, 32M of names, a "
+                 "pipeline's first step)");
+  options.text("--context", "N",
+               "tokens that a sample may have, like 2M (default: 2M for names, a pipeline's)",
                [&explain](const std::string& text) {
                  BL_ASSIGN_OR_RETURN(const std::uint64_t tokens,
                                      tokens_of("--context", text, UINT32_MAX));
@@ -157,11 +205,13 @@ void define_plan_explain(Options& options, PlanExplain& explain) {
   options.number("--step", "which step of the stream",
                  [&explain](std::uint64_t n) { explain.step = store::Step(n); });
   options.needs("--store");
+  options.flag("--timeline", "also when each rank runs what", explain.timeline);
   options.flag("--json", "print JSON, with the same fields", explain.json);
   options.check([&explain] {
     if (!explain.store.url.empty()) {
       return explain.step ? Status::ok() : Status::invalid("--store needs --step=N: which plan?");
     }
+    BL_RETURN_IF_ERROR(check_fields(explain.lengths));
     if (!explain.lengths.lengths.empty()) return Status::ok();
     return Status::invalid("--lengths=NAME|FILE or --store=URL is missing: which step?");
   });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "batchloom/base/log.h"
 #include "batchloom/objstore/posix_file_ops.h"
 #include "cli/commands.h"
 #include "cli/indexing.h"
@@ -42,6 +43,11 @@ Fields describe_source(const control::SourceConfig& source, const sources::Recor
 std::uint32_t default_workers() {
   const long processors = sysconf(_SC_NPROCESSORS_ONLN);
   return static_cast<std::uint32_t>(std::clamp(processors, 1L, 64L));
+}
+
+void log_indexed(const control::ShardIndexed& shard) {
+  log_info(fmt::format("indexed {}: {} records, {} tokens, {} bad", shard.path,
+                       shard.totals.records, shard.totals.tokens, shard.totals.bad_records));
 }
 
 Result<SourcesOnDisk> open_sources(const control::PipelineConfig& config, Runtime& runtime,

@@ -11,6 +11,9 @@ namespace batchloom::cli {
 /// How many threads of a kind a pipeline takes where nobody says: as many as there are processors.
 std::uint32_t default_workers();
 
+/// For IndexingOptions::on_shard of commands whose results are others.
+void log_indexed(const control::ShardIndexed& shard);
+
 /// Sources with the files that their readers go through.
 struct SourcesOnDisk {
   std::unique_ptr<objstore::FileOps> files;

@@ -63,11 +63,6 @@ Fields describe_run(const control::PipelineProgress& progress, control::RunEnd e
   return fields;
 }
 
-void log_indexed(const control::ShardIndexed& shard) {
-  log_info(fmt::format("indexed {}: {} records, {} tokens, {} bad", shard.path,
-                       shard.totals.records, shard.totals.tokens, shard.totals.bad_records));
-}
-
 }  // namespace
 
 Status run(const RunPipeline& args, Runtime& runtime) {

@@ -12,7 +12,9 @@
 #include "cli/commands.h"
 #include "cli/lengths_input.h"
 #include "cli/output_file.h"
+#include "cli/published.h"
 #include "cli/table.h"
+#include "cli/tokens_text.h"
 
 namespace batchloom::cli {
 namespace {
@@ -20,16 +22,8 @@ namespace {
 using simulator::StrategyOutcome;
 using simulator::WhatIf;
 
-constexpr std::uint32_t k2M = std::uint32_t{2} << 20;
-constexpr std::string_view kByted = "byted-like";
-constexpr std::string_view kGithub = "github-like";
-constexpr std::string_view kStatic = "static_cp";
-// Ablation (7B, 2M, 1,024 GPUs) and figure 17 ("up to"). Its balance is DP-Balance, with stages
-// PP-Balance.
-constexpr PaperRatio kPaperRatios[] = {{kByted, k2M, "naive_hdp", "1.59 to 2.01"},
-                                       {kByted, k2M, "dp_balance", "3.69 to 4.26"},
-                                       {kGithub, k2M, "dp_balance", "up to 7.89"},
-                                       {kGithub, k2M, "pp_balance", "3.42 to 4.28"}};
+/// Who others are compared with, where it was replayed.
+constexpr std::string_view kBases[] = {"static_cp", "none"};
 
 double seconds_per_step(const StrategyOutcome& outcome) {
   return static_cast<double>(outcome.total_ns()) / 1e9 / static_cast<double>(outcome.steps.size());
@@ -60,8 +54,18 @@ struct Shares {
   }
 };
 
-std::string speedup_text(const WhatIf& outcome, const StrategyOutcome& fast) {
-  const StrategyOutcome* const slow = outcome.find(kStatic);
+/// Those of kBases that the table has a column for: static_cp always.
+std::vector<std::string_view> bases_of(const WhatIf& outcome) {
+  std::vector<std::string_view> bases;
+  for (const std::string_view base : kBases) {
+    if (base == kBases[0] || outcome.find(base) != nullptr) bases.push_back(base);
+  }
+  return bases;
+}
+
+std::string speedup_text(const WhatIf& outcome, std::string_view base,
+                         const StrategyOutcome& fast) {
+  const StrategyOutcome* const slow = outcome.find(base);
   if (slow == nullptr || slow->failure) return "";
   return fmt::format("{:.2f} (simulated)", speedup(*slow, fast));
 }
@@ -69,18 +73,18 @@ std::string speedup_text(const WhatIf& outcome, const StrategyOutcome& fast) {
 Table::Row row_of(const WhatifReport& report, const ContextOutcome& context,
                   const StrategyOutcome& strategy) {
   const Shares shares(strategy);
-  Table::Row row = {
-      strategy.strategy,
-      fmt::format("{:.3f}", seconds_per_step(strategy)),
-      speedup_text(context.outcome, strategy),
-      std::string(
-          paper_ratio(report.args.lengths.lengths, context.context_tokens, strategy.strategy)),
-      fmt::format("{:.3f}", static_cast<double>(strategy.total_ns()) /
-                                static_cast<double>(context.outcome.total_bound_ns())),
-      shares.percent(shares.busy.compute_ns),
-      shares.percent(shares.busy.ring_ns),
-      shares.percent(shares.busy.copy_ns),
-      shares.percent(shares.idle_ns)};
+  Table::Row row = {strategy.strategy, fmt::format("{:.3f}", seconds_per_step(strategy))};
+  for (const std::string_view base : bases_of(context.outcome)) {
+    row.push_back(speedup_text(context.outcome, base, strategy));
+  }
+  row.push_back(to_string(
+      find_paper_ratio(report.args.lengths.lengths, context.context_tokens, strategy.strategy)));
+  row.push_back(fmt::format("{:.3f}", static_cast<double>(strategy.total_ns()) /
+                                          static_cast<double>(context.outcome.total_bound_ns())));
+  for (const std::uint64_t part_ns :
+       {shares.busy.compute_ns, shares.busy.ring_ns, shares.busy.copy_ns, shares.idle_ns}) {
+    row.push_back(shares.percent(part_ns));
+  }
   for (const std::uint64_t bytes : shares.bytes_by_level) {
     row.push_back(fmt::format(
         "{:.0f}", static_cast<double>(bytes) / 1e9 / static_cast<double>(strategy.steps.size())));
@@ -89,8 +93,14 @@ Table::Row row_of(const WhatifReport& report, const ContextOutcome& context,
 }
 
 std::string strategies_table(const WhatifReport& report, const ContextOutcome& context) {
-  Table::Row heading = {"strategy", "step s",    "over static_cp", "in the paper", "step/bound",
-                        "compute",  "ring wait", "copy wait",      "idle"};
+  Table::Row heading = {"strategy", "step s"};
+  for (const std::string_view base : bases_of(context.outcome)) {
+    heading.push_back(fmt::format("over {}", base));
+  }
+  for (const char* name :
+       {"in the paper", "step/bound", "compute", "ring wait", "copy wait", "idle"}) {
+    heading.emplace_back(name);
+  }
   for (const model::Level& level : report.cluster.topology.levels()) {
     heading.push_back(fmt::format("GB in {}", level.name));
   }
@@ -118,10 +128,10 @@ std::string variants_table(const WhatifReport& report, const ContextOutcome& con
   for (const VariantOutcome& variant : context.variants) {
     Table::Row row = {variant.assumption, variant.value};
     const StrategyOutcome* const fast = variant.outcome ? variant.outcome->find(ours) : nullptr;
-    for (const StrategyOutcome& strategy : context.outcome.strategies) {
-      if (strategy.strategy == ours) continue;
+    for (std::size_t i = 0; i < context.outcome.strategies.size(); ++i) {
+      if (context.outcome.strategies[i].strategy == ours) continue;
       const StrategyOutcome* const slow =
-          variant.outcome ? variant.outcome->find(strategy.strategy) : nullptr;
+          variant.outcome ? &variant.outcome->strategies[i] : nullptr;
       const bool both = fast != nullptr && slow != nullptr && !fast->failure && !slow->failure;
       row.push_back(both ? fmt::format("{:.2f}", speedup(*slow, *fast)) : "does not fit");
     }
@@ -144,20 +154,28 @@ std::string assumptions_text(const WhatifReport& report) {
       "  backward bytes  {} x those of forward\n"
       "  overlap         {} % of a ring step's computing hides the hop beside it\n"
       "  group rule      static groups are laid out for the context, whatever samples came\n"
-      "In the paper: ByteScale (arXiv 2502.21231), measured on 1,024 GPUs and more whose links it\n"
-      "does not state, over its own static groups, with other data of the same shape.\n",
-      links, report.options.times.backward_bytes_factor, report.options.times.overlap_percent);
+      "The bound is that of hdp's plans: samples of up to {} tokens stay whole, and longer ones "
+      "lie\n"
+      "in shares of at least {}. Who cuts finer may end before it, as static_cp can with short\n"
+      "samples and fast links.\n"
+      "In the papers:\n"
+      "{}",
+      links, report.options.times.backward_bytes_factor, report.options.times.overlap_percent,
+      report.cluster.capacity_tokens, report.cluster.min_share_tokens, papers_text());
 }
 
 std::string to_text(const WhatifReport& report) {
   const Whatif& args = report.args;
   std::string text =
-      fmt::format("{} HDP ranks ({}), costs {}; {}, {} steps of {} tokens, seed {}\n",
+      fmt::format("{} HDP ranks ({}), costs {}; {}, {} steps of {}, seed {}\n",
                   report.cluster.topology.hdp_size(), model::to_string(report.cluster.topology),
-                  report.cluster.costs.name, args.lengths.lengths, args.steps,
-                  tokens_text(*args.lengths.tokens), args.lengths.seed);
+                  report.cluster.costs.name, args.lengths.lengths, args.steps, report.step_text,
+                  args.lengths.seed.value_or(0));
   for (const ContextOutcome& context : report.contexts) {
     text += fmt::format("\ncontext {}", tokens_text(context.context_tokens));
+    if (context.steps < args.steps) {
+      text += fmt::format(": the sources end after {} steps", context.steps);
+    }
     if (context.left_out > 0) {
       text += fmt::format(": {} longer samples are left out", context.left_out);
     }
@@ -190,13 +208,15 @@ Result<ContextOutcome> replay_context(const WhatifReport& report, const LengthsI
                                       std::uint32_t context_tokens) {
   ContextOutcome context{.context_tokens = context_tokens,
                          .left_out = input.too_long(context_tokens),
+                         .steps = 0,
                          .outcome = {},
                          .variants = {}};
   BL_ASSIGN_OR_RETURN(const simulator::LengthsByStep steps,
                       input.draw({.context_tokens = context_tokens,
-                                  .step_tokens = *report.args.lengths.tokens,
-                                  .steps = report.args.steps,
-                                  .seed = report.args.lengths.seed}));
+                                  .step_tokens = report.args.lengths.tokens,
+                                  .seed = report.args.lengths.seed,
+                                  .steps = report.args.steps}));
+  context.steps = steps.size();
   const auto strategies = chosen_strategies(report.args, report.cluster.topology);
   simulator::WhatIfOptions options = report.options;
   options.context_tokens = context_tokens;
@@ -206,13 +226,36 @@ Result<ContextOutcome> replay_context(const WhatifReport& report, const LengthsI
   if (!report.args.assumptions) return context;
   for (simulator::Variant& variant : simulator::variants_of(report.cluster, options)) {
     Result<WhatIf> outcome =
-        simulator::what_if(variant.cluster, steps, strategies, variant.options);
+        simulator::what_if(variant.cluster, steps, variant.strategies(strategies), variant.options);
     context.variants.push_back({.assumption = std::move(variant.assumption),
                                 .value = std::move(variant.value),
                                 .outcome = std::nullopt});
     if (outcome.is_ok()) context.variants.back().outcome = *std::move(outcome);
   }
   return context;
+}
+
+/// What was left to the lengths.
+void fill_in(const LengthsInput& input, WhatifReport& report) {
+  Whatif& args = report.args;
+  const StepsWanted full = input.resolved({.context_tokens = {},
+                                           .step_tokens = args.lengths.tokens,
+                                           .seed = args.lengths.seed,
+                                           .steps = args.steps});
+  if (args.contexts.empty()) args.contexts = {*full.context_tokens};
+  args.lengths.tokens = full.step_tokens;
+  args.lengths.seed = full.seed;
+  report.step_text = input.step_text(full);
+}
+
+bool writes_json_file(const Whatif& args) {
+  return !args.json.empty() && args.json != "-";
+}
+
+/// What cannot be written is better told before everything is planned.
+Status check_targets(const Whatif& args) {
+  if (writes_json_file(args)) BL_RETURN_IF_ERROR(check_file_target(args.json));
+  return args.svg.empty() ? Status::ok() : check_folder_target(args.svg);
 }
 
 Status check_order(const WhatifReport& report) {
@@ -227,39 +270,18 @@ Status check_order(const WhatifReport& report) {
 
 }  // namespace
 
-std::span<const PaperRatio> paper_ratios() {
-  return kPaperRatios;
-}
-
-std::string_view paper_ratio(std::string_view lengths, std::uint32_t context_tokens,
-                             std::string_view strategy) {
-  for (const PaperRatio& paper : kPaperRatios) {
-    if (paper.lengths == lengths && paper.context_tokens == context_tokens &&
-        paper.strategy == strategy) {
-      return paper.ratio;
-    }
-  }
-  return {};
-}
-
 double speedup(const StrategyOutcome& slow, const StrategyOutcome& fast) {
   return static_cast<double>(slow.total_ns()) / static_cast<double>(fast.total_ns());
 }
 
-std::string tokens_text(std::uint64_t tokens) {
-  constexpr std::uint64_t kKi = 1 << 10;
-  constexpr std::uint64_t kMi = 1 << 20;
-  if (tokens >= kMi && tokens % kMi == 0) return fmt::format("{}M", tokens / kMi);
-  if (tokens >= kKi && tokens % kKi == 0) return fmt::format("{}K", tokens / kKi);
-  return std::to_string(tokens);
-}
-
-Status run(const Whatif& args, Runtime&) {
-  WhatifReport report{.args = args, .cluster = {}, .options = {}, .contexts = {}};
+Status run(const Whatif& args, Runtime& runtime) {
+  BL_RETURN_IF_ERROR(check_targets(args));
+  WhatifReport report{.args = args, .step_text = {}, .cluster = {}, .options = {}, .contexts = {}};
   BL_ASSIGN_OR_RETURN(report.cluster, simulator::read_cluster(args.lengths.cluster));
-  BL_ASSIGN_OR_RETURN(const LengthsInput input, open_lengths(args.lengths));
+  BL_ASSIGN_OR_RETURN(const LengthsInput input, LengthsInput::open(args.lengths, runtime));
+  fill_in(input, report);
   report.options.timeline = !args.json.empty() || !args.svg.empty();
-  for (const std::uint32_t context_tokens : args.contexts) {
+  for (const std::uint32_t context_tokens : report.args.contexts) {
     Result<ContextOutcome> context = replay_context(report, input, context_tokens);
     if (!context.is_ok()) {
       return context.status().with_context(fmt::format("context {}", tokens_text(context_tokens)));
@@ -271,7 +293,7 @@ Status run(const Whatif& args, Runtime&) {
   } else {
     print(to_text(report));
   }
-  if (!args.json.empty() && args.json != "-") {
+  if (writes_json_file(args)) {
     BL_RETURN_IF_ERROR(write_file(args.json, whatif_fields(report).to_json() + "\n"));
   }
   if (!args.svg.empty()) BL_RETURN_IF_ERROR(draw_plots(report, args.svg));

@@ -19,42 +19,30 @@ namespace batchloom::cli {
 struct VariantOutcome {
   std::string assumption;
   std::string value;
-  std::optional<simulator::WhatIf> outcome;  ///< Absent where not every sample fits any more.
+  /// Strategy by strategy as the report has them (simulator::Variant::strategies()). Absent where
+  /// not every sample fits any more.
+  std::optional<simulator::WhatIf> outcome;
 };
 
 /// The steps under one context.
 struct ContextOutcome {
   std::uint32_t context_tokens = 0;
   std::uint64_t left_out = 0;  ///< Of a file's lengths: those above the context.
+  std::uint64_t steps = 0;     ///< Fewer than wanted where a pipeline's sources end.
   simulator::WhatIf outcome;
   std::vector<VariantOutcome> variants;
 };
 
 struct WhatifReport {
-  Whatif args;
+  Whatif args;            ///< With what follows from the lengths filled in.
+  std::string step_text;  ///< "32M tokens".
   simulator::Cluster cluster;
   simulator::WhatIfOptions options;  ///< Of which the context changes.
   std::vector<ContextOutcome> contexts;
 };
 
-/// A speed-up over static context parallelism that a paper measured.
-struct PaperRatio {
-  std::string_view lengths;  ///< The distribution of ours that is made after its data.
-  std::uint32_t context_tokens = 0;
-  std::string_view strategy;
-  std::string_view ratio;
-};
-/// ByteScale (arXiv 2502.21231), evaluation.
-std::span<const PaperRatio> paper_ratios();
-/// What the paper says of a strategy on these lengths; empty where it says nothing.
-std::string_view paper_ratio(std::string_view lengths, std::uint32_t context_tokens,
-                             std::string_view strategy);
-
 /// How many times as long the steps take with `slow` as with `fast`.
 double speedup(const simulator::StrategyOutcome& slow, const simulator::StrategyOutcome& fast);
-
-/// "256K", "2M", or the number.
-std::string tokens_text(std::uint64_t tokens);
 
 /// Everything, timelines included.
 Fields whatif_fields(const WhatifReport& report);

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What `batchloom whatif --json` writes; tools/plot.py reads it.
+#include <fmt/format.h>
+
+#include "cli/published.h"
 #include "cli/whatif.h"
 
 namespace batchloom::cli {
@@ -82,6 +85,15 @@ void add_steps(const StrategyOutcome& strategy, Fields& fields) {
   add_column("ring_bytes_by_level", bytes, fields);
 }
 
+/// What is not published is empty.
+void add_paper(const PaperRatio* published, Fields& fields) {
+  const PaperRatio none;
+  const PaperRatio& ratio = published != nullptr ? *published : none;
+  fields.add("speedup_in_the_paper", ratio.ratio)
+      .add("over_in_the_paper", ratio.over)
+      .add("paper", published != nullptr ? ratio.paper->name : std::string_view());
+}
+
 Fields strategy_fields(const WhatifReport& report, const ContextOutcome& context,
                        const StrategyOutcome& strategy) {
   Fields fields;
@@ -91,12 +103,14 @@ Fields strategy_fields(const WhatifReport& report, const ContextOutcome& context
     return fields;
   }
   add_steps(strategy, fields);
-  const StrategyOutcome* const slow = context.outcome.find("static_cp");
-  if (slow != nullptr && !slow->failure) {
-    fields.add_decimal("speedup_over_static_cp_simulated", speedup(*slow, strategy), 4);
+  for (const std::string_view base : {"static_cp", "none"}) {
+    const StrategyOutcome* const slow = context.outcome.find(base);
+    if (slow == nullptr || slow->failure) continue;
+    fields.add_decimal(fmt::format("speedup_over_{}_simulated", base), speedup(*slow, strategy), 4);
   }
-  fields.add("speedup_in_the_paper",
-             paper_ratio(report.args.lengths.lengths, context.context_tokens, strategy.strategy));
+  add_paper(
+      find_paper_ratio(report.args.lengths.lengths, context.context_tokens, strategy.strategy),
+      fields);
   fields.add_decimal("gap",
                      static_cast<double>(strategy.total_ns()) /
                          static_cast<double>(context.outcome.total_bound_ns()),
@@ -129,7 +143,8 @@ Fields context_fields(const WhatifReport& report, const ContextOutcome& context)
     variants.push_back(variant_fields(variant));
   Fields fields;
   fields.add("context_tokens", std::uint64_t{context.context_tokens})
-      .add("left_out", context.left_out);
+      .add("left_out", context.left_out)
+      .add("steps", context.steps);
   add_column("bound_ns", context.outcome.bounds_ns, fields);
   fields.add("strategies", std::span<const Fields>(strategies))
       .add("assumptions", std::span<const Fields>(variants));
@@ -147,11 +162,14 @@ Fields whatif_fields(const WhatifReport& report) {
   fields.add("simulated", true)
       .add("lengths", report.args.lengths.lengths)
       .add("steps", report.args.steps)
+      .add("step", report.step_text)
       .add("tokens", report.args.lengths.tokens.value_or(0))
-      .add("seed", report.args.lengths.seed)
+      .add("seed", report.args.lengths.seed.value_or(0))
       .add("backward_bytes_factor", std::uint64_t{report.options.times.backward_bytes_factor})
       .add("overlap_percent", std::uint64_t{report.options.times.overlap_percent})
       .add("group_rule", "context")
+      .add("bound_capacity_tokens", std::uint64_t{report.cluster.capacity_tokens})
+      .add("bound_min_share_tokens", std::uint64_t{report.cluster.min_share_tokens})
       .add("cluster", cluster_fields(report.cluster))
       .add("contexts", std::span<const Fields>(contexts));
   return fields;

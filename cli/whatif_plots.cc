@@ -8,6 +8,7 @@
 
 #include "cli/output_file.h"
 #include "cli/svg_chart.h"
+#include "cli/tokens_text.h"
 #include "cli/whatif.h"
 
 namespace batchloom::cli {
@@ -18,9 +19,8 @@ using simulator::StrategyOutcome;
 constexpr std::uint32_t kRowsMax = 128;  ///< Of a time line; of more ranks, every nth is drawn.
 
 std::string subject_of(const WhatifReport& report) {
-  return fmt::format("{}, {} ranks, {} tokens a step (simulated)", report.args.lengths.lengths,
-                     report.cluster.topology.hdp_size(),
-                     tokens_text(report.args.lengths.tokens.value_or(0)));
+  return fmt::format("{}, {} ranks, {} a step (simulated)", report.args.lengths.lengths,
+                     report.cluster.topology.hdp_size(), report.step_text);
 }
 
 /// Of each strategy under each context, `value`, or nothing.

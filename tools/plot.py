@@ -55,8 +55,7 @@ def tokens_text(tokens: int) -> str:
 
 def subject(report: Record) -> str:
     ranks = report["cluster"]["hdp_ranks"]
-    tokens = tokens_text(report["tokens"])
-    return f"{report['lengths']}, {ranks} ranks, {tokens} tokens a step (simulated)"
+    return f"{report['lengths']}, {ranks} ranks, {report['step']} a step (simulated)"
 
 
 def mean_step_s(strategy: Record) -> float:

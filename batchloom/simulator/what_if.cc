@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "batchloom/planning/plan_samples.h"
@@ -16,27 +15,8 @@ namespace {
 
 constexpr std::string_view kOurs = "hdp";
 
-std::vector<RankSpan> timeline_of(const model::StepPlan& plan, const planning::StepTime& time) {
-  std::vector<RankSpan> spans;
-  for (const planning::EventTime& event : time.events) {
-    const model::Task& task = plan.tasks[event.task.value];
-    const planning::TaskTime& parts = time.tasks[event.task.value];
-    const planning::TimeParts& phase =
-        event.phase == model::Phase::kForward ? parts.forward : parts.backward;
-    for (const model::HdpRank member : plan.members_of(task)) {
-      spans.push_back({.rank = member.value,
-                       .stage = event.stage,
-                       .phase = event.phase,
-                       .ring = task.members.size(),
-                       .begin_ns = event.begin_ns,
-                       .end_ns = event.end_ns,
-                       .compute_ns = phase.compute_ns});
-    }
-  }
-  std::ranges::stable_sort(spans, {}, [](const RankSpan& span) {
-    return std::tuple(span.rank, span.stage, span.begin_ns);
-  });
-  return spans;
+model::Topology without_levels(const model::Topology& topology) {
+  return model::Topology::create(topology.axes()).value();
 }
 
 /// One cluster's steps.
@@ -49,7 +29,7 @@ class StepReplay {
     BL_ASSIGN_OR_RETURN(const model::StepPlan plan, plan_of(outcome.strategy, lengths));
     BL_ASSIGN_OR_RETURN(const planning::StepTime time,
                         planning::step_time(plan, cluster_.costs, options_.times));
-    if (options_.timeline && outcome.steps.empty()) outcome.timeline = timeline_of(plan, time);
+    if (options_.timeline && outcome.steps.empty()) outcome.timeline = rank_spans(plan, time);
     outcome.steps.push_back(planning::report_of(plan, cluster_.costs, time));
     return Status::ok();
   }
@@ -58,14 +38,18 @@ class StepReplay {
   Result<model::StepPlan> plan_of(std::string_view strategy,
                                   std::span<const std::uint32_t> lengths) const {
     const bool longest = options_.groups == GroupRule::kLongest;
+    const bool by_links = options_.rings == RingRule::kByLinks;
     const planning::StrategyInputs inputs = {
         .costs = cluster_.costs,
-        .topology = cluster_.topology,
+        .topology = by_links ? cluster_.topology : without_levels(cluster_.topology),
         .capacity_tokens = cluster_.capacity_tokens,
         .min_share_tokens = cluster_.min_share_tokens,
         .context_tokens = longest ? std::ranges::max(lengths) : options_.context_tokens,
         .offload = cluster_.offload};
-    return planning::plan_with(strategy, inputs, planning::samples_of(lengths));
+    BL_ASSIGN_OR_RETURN(model::StepPlan plan,
+                        planning::plan_with(strategy, inputs, planning::samples_of(lengths)));
+    plan.topology = cluster_.topology;
+    return plan;
   }
 
   const Cluster& cluster_;
@@ -148,9 +132,10 @@ Status check_ladder(const WhatIf& outcome, const model::Topology& topology) {
     }
     if (faster->failure) return *faster->failure;
     if (slower != nullptr && faster->total_ns() >= slower->total_ns()) {
-      return Status::internal(
-          fmt::format("{} takes {} ns for these steps, which is not less than the {} ns of {}",
-                      name, faster->total_ns(), slower->total_ns(), slower->strategy));
+      return Status::invalid(fmt::format(
+          "{} takes {} ns for these steps, which is not less than the {} ns of {}: on this cluster "
+          "they do not show the published order",
+          name, faster->total_ns(), slower->total_ns(), slower->strategy));
     }
     slower = faster;
   }

@@ -16,6 +16,7 @@
 #include "batchloom/planning/plan_report.h"
 #include "batchloom/planning/step_time.h"
 #include "batchloom/simulator/cluster.h"
+#include "batchloom/simulator/rank_spans.h"
 #include "batchloom/simulator/step_lengths.h"
 
 namespace batchloom::simulator {
@@ -26,22 +27,18 @@ enum class GroupRule : std::uint8_t {
   kLongest,  ///< The longest sample of each step: kinder than any system that runs.
 };
 
+/// Which ranks a plan joins to rings.
+enum class RingRule : std::uint8_t {
+  kByLinks,   ///< Those that links join best, where a strategy looks at links at all.
+  kAnyRanks,  ///< As if no link cost anything; the steps then run over those that there are.
+};
+
 struct WhatIfOptions {
   std::uint32_t context_tokens = 0;
   planning::StepTimeOptions times = {};
   GroupRule groups = GroupRule::kContext;
+  RingRule rings = RingRule::kByLinks;
   bool timeline = false;  ///< Keep the spans of the first step.
-};
-
-/// A phase of a task on a rank.
-struct RankSpan {
-  std::uint32_t rank = 0;   ///< An HdpRank.
-  std::uint32_t stage = 0;  ///< Of its pipeline.
-  model::Phase phase = model::Phase::kForward;
-  std::uint32_t ring = 1;  ///< Members of the task.
-  std::uint64_t begin_ns = 0;
-  std::uint64_t end_ns = 0;
-  std::uint64_t compute_ns = 0;  ///< At its start; then the rank waits for hops and copies.
 };
 
 /// The steps of one strategy.
@@ -57,7 +54,11 @@ struct StrategyOutcome {
 
 struct WhatIf {
   std::vector<StrategyOutcome> strategies;  ///< In the order in which they were named.
-  std::vector<std::uint64_t> bounds_ns;     ///< By step: hdp's lower bound, of computing alone.
+  /// By step: hdp's lower bound (hdp_problem.h), with the exchange of rings where there are links.
+  /// It holds for plans that keep a sample of at most capacity_tokens whole and cut a longer one
+  /// into shares of at least min_share_tokens. Who cuts finer may end earlier, as static_cp does
+  /// with short samples and fast links.
+  std::vector<std::uint64_t> bounds_ns;
 
   /// Null where it was not replayed.
   const StrategyOutcome* find(std::string_view strategy) const;
@@ -73,8 +74,8 @@ Result<WhatIf> what_if(const Cluster& cluster, const LengthsByStep& steps,
 /// before: static_cp, naive_hdp, dp_balance (pp_balance where there are pipeline stages), hdp.
 std::vector<std::string> ladder_of(const model::Topology& topology);
 
-/// Whether all of ladder_of() were replayed and take less and less time over all steps. `internal`
-/// naming the two that do not.
+/// Whether all of ladder_of() were replayed and take less and less time over all steps. `invalid`
+/// naming the two that do not: these steps, on this cluster, do not show the published order.
 Status check_ladder(const WhatIf& outcome, const model::Topology& topology);
 
 /// The same question with one assumption changed.
@@ -83,6 +84,12 @@ struct Variant {
   std::string value;       ///< "25 GB/s", ...
   Cluster cluster;
   WhatIfOptions options;
+  /// Not empty where the variant alone has pipeline stages, or alone has none: the strategy that
+  /// then stands for dp_balance or pp_balance.
+  std::string balance = {};
+
+  /// Who replays it for each of `given`, in that order.
+  std::vector<std::string> strategies(std::vector<std::string> given) const;
 };
 
 /// First as it is; then each assumption by itself, halved and doubled where it is a number.

@@ -52,6 +52,8 @@ class VariantList {
     for (const Factor factor : kHalfAndDouble) add_backward_bytes(factor);
     for (const std::uint32_t percent : {50U, 0U}) add_overlap(percent);
     add("static groups", "for the longest sample of a step").options.groups = GroupRule::kLongest;
+    add("rings", "chosen without regard to links").options.rings = RingRule::kAnyRanks;
+    for (const Factor factor : kHalfAndDouble) add_stages(factor);
     for (const Factor factor : kHalfAndDouble) add_computing(factor);
     for (const Factor factor : kHalfAndDouble) add_launch(factor);
     for (const Factor factor : kHalfAndDouble) add_capacity(factor);
@@ -108,6 +110,35 @@ class VariantList {
         .options.times.overlap_percent = percent;
   }
 
+  /// As many ranks, of which others are data parallel, or else context parallel.
+  void add_stages(Factor factor) {
+    std::vector<model::AxisExtent> axes = cluster_.topology.axes();
+    const bool has_stages =
+        std::ranges::find(axes, model::Axis::kPp, &model::AxisExtent::axis) != axes.end();
+    if (!has_stages) axes.insert(axes.begin(), {.axis = model::Axis::kPp, .extent = 1});
+    if (!exchange(axes, model::Axis::kPp, factor)) return;
+    const Factor inverse{.times = factor.over, .over = factor.times};
+    if (!exchange(axes, model::Axis::kDp, inverse) && !exchange(axes, model::Axis::kCp, inverse)) {
+      return;
+    }
+    const auto topology = model::Topology::create(std::move(axes), cluster_.topology.levels());
+    const std::uint32_t stages = topology->extent(model::Axis::kPp);
+    const std::string balance = ladder_of(*topology)[2];
+    const bool other = balance != ladder_of(cluster_.topology)[2];
+    Variant& variant = add("pipeline stages", other ? fmt::format("{}, with {}", stages, balance)
+                                                    : std::to_string(stages));
+    variant.cluster.topology = *topology;
+    if (other) variant.balance = balance;
+  }
+
+  /// Whether the axis is there and its extent stays a whole number.
+  static bool exchange(std::vector<model::AxisExtent>& axes, model::Axis axis, Factor factor) {
+    const auto found = std::ranges::find(axes, axis, &model::AxisExtent::axis);
+    if (found == axes.end() || found->extent * factor.times % factor.over != 0) return false;
+    found->extent = factor.of_count(found->extent);
+    return true;
+  }
+
   void add_computing(Factor factor) {
     planning::CostModel costs = cluster_.costs;
     for (planning::CostCurve* curve :
@@ -141,6 +172,13 @@ class VariantList {
 };
 
 }  // namespace
+
+std::vector<std::string> Variant::strategies(std::vector<std::string> given) const {
+  for (std::string& name : given) {
+    if (!balance.empty() && (name == "dp_balance" || name == "pp_balance")) name = balance;
+  }
+  return given;
+}
 
 std::vector<Variant> variants_of(const Cluster& cluster, const WhatIfOptions& options) {
   return VariantList(cluster, options).make();
