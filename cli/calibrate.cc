@@ -16,21 +16,29 @@ namespace {
 
 constexpr std::size_t kTimingsMaxBytes = std::size_t{64} << 20;
 
-Fields describe_fit(std::string_view part, const planning::FitError& fit) {
+void add_errors(std::string_view part, std::string_view error, const planning::RowErrors& errors,
+                std::vector<Fields>& rows) {
   constexpr double kPercentPerPpm = 1e-4;
-  Fields fields;
-  fields.add("part", part)
-      .add("rows", std::uint64_t{fit.rows})
-      .add("points", std::uint64_t{fit.points})
-      .add_decimal("mean_error_percent", static_cast<double>(fit.mean_ppm) * kPercentPerPpm, 2)
-      .add_decimal("worst_error_percent", static_cast<double>(fit.worst_ppm) * kPercentPerPpm, 2)
-      .add("worst_line", std::uint64_t{fit.worst_line});
-  return fields;
+  Fields& row = rows.emplace_back();
+  row.add("part", part).add("error", error).add("rows", std::uint64_t{errors.rows});
+  if (errors.rows == 0) return;
+  row.add_decimal("mean_percent", static_cast<double>(errors.mean_ppm) * kPercentPerPpm, 2)
+      .add_decimal("worst_percent", static_cast<double>(errors.worst_ppm) * kPercentPerPpm, 2)
+      .add("worst_line", std::uint64_t{errors.worst_line});
+}
+
+/// A row for each kind of error; docs/formats/cost_model.md says what they are.
+void add_fit(std::string_view part, const planning::FitError& fit, std::vector<Fields>& rows) {
+  add_errors(part, "residual", fit.residual, rows);
+  add_errors(part, "left_out", fit.left_out, rows);
+  add_errors(part, "left_out_first_extrapolated", fit.left_out_first, rows);
+  add_errors(part, "left_out_last_extrapolated", fit.left_out_last, rows);
 }
 
 }  // namespace
 
 Status run(const Calibrate& args, Runtime&) {
+  if (!args.out.empty()) BL_RETURN_IF_ERROR(check_file_target(args.out));
   BL_ASSIGN_OR_RETURN(planning::CostModel base, simulator::find_cost_model(args.base));
   BL_ASSIGN_OR_RETURN(const std::string csv,
                       simulator::read_text_file(args.timings, kTimingsMaxBytes));
@@ -42,13 +50,16 @@ Status run(const Calibrate& args, Runtime&) {
   if (!made.is_ok()) return made.status().with_context(args.timings);
   if (!args.out.empty()) BL_RETURN_IF_ERROR(write_file(args.out, to_toml(made->model)));
   std::vector<Fields> fits;
-  fits.push_back(describe_fit("attention", made->attention));
-  fits.push_back(describe_fit("linear", made->linear));
-  if (made->encoder.rows > 0) fits.push_back(describe_fit("encoder", made->encoder));
+  add_fit("attention", made->attention, fits);
+  add_fit("linear", made->linear, fits);
+  if (made->encoder.points > 0) add_fit("encoder", made->encoder, fits);
   Fields fields;
   fields.add("name", made->model.name)
       .add("base", args.base)
       .add("out", args.out)
+      .add("attention_points", std::uint64_t{made->attention.points})
+      .add("linear_points", std::uint64_t{made->linear.points})
+      .add("encoder_points", std::uint64_t{made->encoder.points})
       .add("fit", std::span<const Fields>(fits));
   print_result(fields, args.json);
   return Status::ok();

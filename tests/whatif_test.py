@@ -78,6 +78,27 @@ def test_the_papers_ratios_stand_beside_ours() -> None:
     assert "ByteScale (arXiv 2502.21231)" in text
     (row,) = [line for line in text.splitlines() if line.startswith("static_cp ")]
     assert "1.00 (simulated)" in row
+    assert "over none" not in text.splitlines()[3]
+    assert "samples of up to 8192 tokens stay whole" in text
+    assert "in shares of at least 4096" in text
+
+
+def test_balance_stands_beside_megascale_datas(cluster: Path) -> None:
+    arguments = (*STEPS, "--context=16K", "--steps=1", f"--cluster={cluster}",
+                 "--strategies=none,two_level")
+    text = succeed("whatif", *arguments)
+    (row,) = [line for line in text.splitlines() if line.startswith("two_level ")]
+    assert "up to 4.5 over none" in row
+    assert "over none" in text.splitlines()[3]
+    assert "MegaScale-Data (arXiv 2504.09844)" in text
+    assert "Lengths have no pictures" in text
+    rows = rows_of(whatif_json(*arguments)["contexts"][0])
+    balanced = rows["two_level"]
+    published = (balanced["speedup_in_the_paper"], balanced["over_in_the_paper"])
+    assert published == ("up to 4.5", "none")
+    ratio = rows["none"]["step_ns"][0] / balanced["step_ns"][0]
+    assert balanced["speedup_over_none_simulated"] == pytest.approx(ratio, abs=1e-4)
+    assert ratio > 1
 
 
 def toml_block(page: str) -> str:
@@ -110,6 +131,7 @@ def test_equal_strategies_are_no_order(tmp_path: Path) -> None:
     done = run("whatif", "--lengths=github-like", "--context=8K", "--tokens=8K", "--steps=1",
                f"--cluster={cluster}", "--check")
     assert done.returncode == FAILED, done.stdout
+    assert done.stderr.startswith("batchloom: invalid: context 8K: naive_hdp takes ")
     assert "which is not less than" in done.stderr
 
 
@@ -158,6 +180,9 @@ def test_assumptions_are_varied_one_at_a_time(cluster: Path) -> None:
     assert variants[0]["assumption"] == "as given"
     values = {(row["assumption"], row["value"]) for row in variants}
     assert {("bandwidth of cluster", "25 GB/s"), ("bytes of backward", "4 x forward")} <= values
+    (staged,) = [row for row in variants if row["assumption"] == "pipeline stages"]
+    assert staged["value"] == "2, with pp_balance"
+    assert [row["strategy"] for row in staged["strategies"]] == [*LADDER[:2], "pp_balance", "hdp"]
     assert len(values) == len(variants)
     text = succeed("whatif", *arguments)
     assert "hdp over static_cp (simulated)" in text
@@ -231,10 +256,29 @@ def test_scripts_plot_calls_it() -> None:
 
 def test_plots_that_cannot_be_written_are_an_error(cluster: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for option in (f"--svg={tmp_path / 'file'}", f"--json={tmp_path / 'no' / 'report.json'}"):
-        done = run("whatif", *SMALL, f"--cluster={cluster}", option)
-        assert done.returncode == FAILED
-        assert str(tmp_path) in done.stderr
+    targets = ("--svg=file", "--svg=no/plots", "--json=no/report.json", "--json=.", "--json=a/")
+    for target in targets:
+        option = target.replace("=", f"={tmp_path}/")
+        # Before anything is planned, so that nothing is planned in vain: no table either.
+        assert str(tmp_path) in fail("whatif", *SMALL, f"--cluster={cluster}", option)
+    assert {path.name for path in tmp_path.iterdir()} == {"cluster.toml", "file"}
+
+
+def test_trying_a_target_leaves_no_trace(cluster: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "report.json"
+    kept.write_text("mine")
+    options = (f"--json={kept}", f"--svg={tmp_path / 'plots'}", "--strategies=lpt")
+    # No group holds a sample of 2M.
+    fail("whatif", "--lengths=byted-like", "--context=2M", f"--cluster={cluster}", *options)
+    assert kept.read_text() == "mine"
+    assert not (tmp_path / "plots").exists()
+    (tmp_path / "plots").mkdir()
+    succeed("whatif", *SMALL, f"--cluster={cluster}", *options)
+    assert kept.read_text().startswith('{"simulated"')
+
+
+def test_a_cost_models_target_is_tried_first(tmp_path: Path) -> None:
+    assert str(tmp_path / "no") in fail("calibrate", "nobody.csv", f"--out={tmp_path}/no/a.toml")
 
 
 def test_a_plan_is_explained(cluster: Path) -> None:
@@ -281,6 +325,18 @@ def test_a_stored_plan_is_explained(tmp_path: Path) -> None:
     assert str(stream) in fail("plan", "explain", f"--store={stream}", "--step=1")
 
 
+ERRORS = [
+    "residual",
+    "left_out",
+    "left_out_first_extrapolated",
+    "left_out_last_extrapolated",
+]
+
+
+def errors_of(calibrated: dict) -> dict[tuple[str, str], dict]:
+    return {(row["part"], row["error"]): row for row in calibrated["fit"]}
+
+
 TIMINGS = """kind,tokens,forward_ms,backward_ms
 attention,1024,0.1,0.25
 attention,4096,0.8,2
@@ -295,14 +351,38 @@ def test_timings_make_a_cost_model_that_a_cluster_names(tmp_path: Path) -> None:
     timings.write_text(TIMINGS)
     model = tmp_path / "ours.toml"
     fields = succeed_json("calibrate", timings, f"--out={model}", "--name=ours")
-    assert [fit["part"] for fit in fields["fit"]] == ["attention", "linear"]
-    attention = fields["fit"][0]
-    assert (attention["rows"], attention["points"], attention["worst_line"]) == (3, 2, 3)
-    assert attention["worst_error_percent"] == pytest.approx(100 * 0.1 / 2.8, abs=0.01)
+    points = [fields[f"{part}_points"] for part in ("attention", "linear", "encoder")]
+    assert points == [2, 2, 0]
+    errors = errors_of(fields)
+    assert list(errors) == [(part, error) for part in ("attention", "linear") for error in ERRORS]
+    residual = errors["attention", "residual"]
+    assert (residual["rows"], residual["worst_line"]) == (3, 3)
+    assert residual["worst_percent"] == pytest.approx(100 * 0.1 / 2.8, abs=0.01)
+    between = {"part": "attention", "error": "left_out", "rows": 0}
+    assert errors["attention", "left_out"] == between, "nothing lies between others"
+    # The median at 4096 is 2.9 ms; squared growth from 0.35 ms at 1024 would make 5.6 of it.
+    last = errors["attention", "left_out_last_extrapolated"]
+    assert last["rows"] == 2
+    assert last["worst_percent"] == pytest.approx(100 * (16 * 0.35 - 2.8) / 2.8, abs=0.01)
     cluster = write_cluster(tmp_path, costs="ours.toml")
     report = whatif_json(*SMALL, f"--cluster={cluster}", "--strategies=hdp")
     assert report["cluster"]["cost_model"] == "ours"
     assert "name: ours" in succeed("calibrate", timings, f"--base={model}", "--name=ours")
+
+
+def test_a_curve_is_judged_by_what_it_was_not_made_of(tmp_path: Path) -> None:
+    timings = tmp_path / "timings.csv"
+    # 0.9 ms for 1024 tokens; in the middle 25 % more than by its neighbours.
+    timings.write_text(TIMINGS + "linear,4096,1.5,3.0\n")
+    fields = succeed_json("calibrate", timings)
+    errors = errors_of(fields)
+    residual = errors["linear", "residual"]
+    assert residual["worst_percent"] == 0, "the curve goes through its points"
+    left_out = errors["linear", "left_out"]
+    assert (left_out["rows"], left_out["worst_line"]) == (1, 7)
+    assert left_out["worst_percent"] == pytest.approx(100 * (4.5 - 3.6) / 4.5, abs=0.01)
+    text = succeed("calibrate", timings)
+    assert "part=linear error=left_out rows=1 mean_percent=20.00 worst_percent=20.00" in text
 
 
 @pytest.mark.parametrize(
@@ -332,6 +412,8 @@ def test_timings_that_are_wrong_are_named(tmp_path: Path, old: str, new: str, me
         (("whatif", "--lengths=a", "--tokens=0"), "--tokens: '0' is no number of tokens"),
         (("whatif", "--lengths=a", "--steps=0"), "--steps"),
         (("whatif", "--lengths=a", "--strategies=hdp,best"), "no strategy is called 'best'; there"),
+        (("whatif", "--lengths=a", "--strategies=two_module"), "lengths have no pictures"),
+        (("plan", "explain", "--lengths=a", "--strategy=two_module"), "lengths have no pictures"),
         (("whatif", "--lengths=a", "--strategies=hdp,hdp"), "hdp stands there twice"),
         (("whatif", "--lengths=a", "--json="), "--json: 1 required FILE missing"),
         (("plan", "explain"), "--lengths=NAME|FILE or --store=URL is missing"),
@@ -353,7 +435,7 @@ def test_wrong_usage_is_named(arguments: tuple[str, ...], message: str) -> None:
         (("--lengths=wiki", "--column=a"), "wiki is a distribution, which has no columns"),
         (("--lengths=wiki", "--cluster=no.toml"), "no.toml: there is no such file"),
         (("--lengths=a.parquet",), "Parquet files cannot be read yet"),
-        (("--lengths=a.jsonl",), "JSON files cannot be read yet"),
+        (("--lengths=a.jsonl.zst",), "such JSON files cannot be read yet"),
         (("--lengths=llama3-sft", "--context=100"), "a context of 100 tokens holds no sample"),
     ],
 )

@@ -67,11 +67,12 @@ std::uint64_t both_of(const Timing& row) {
   return row.both_ps();
 }
 
-FitError error_of(const CostCurve& curve, std::span<const Timing> rows) {
-  FitError error;
-  error.rows = static_cast<std::uint32_t>(rows.size());
-  error.points = static_cast<std::uint32_t>(curve.points().size());
-  error.worst_line = rows.front().line;
+/// `rows` may be none.
+RowErrors errors_of(const CostCurve& curve, std::span<const Timing> rows) {
+  RowErrors errors;
+  if (rows.empty()) return errors;
+  errors.rows = static_cast<std::uint32_t>(rows.size());
+  errors.worst_line = rows.front().line;
   Wide sum_ppm = 0;
   for (const Timing& row : rows) {
     const std::uint64_t fitted_ns = curve.time_ns(row.tokens);
@@ -80,11 +81,50 @@ FitError error_of(const CostCurve& curve, std::span<const Timing> rows) {
         std::max(fitted_ns, measured_ns) - std::min(fitted_ns, measured_ns);
     const auto ppm = static_cast<std::uint64_t>(Wide{off_ns} * kMillion / measured_ns);
     sum_ppm += ppm;
-    if (ppm <= error.worst_ppm) continue;
-    error.worst_ppm = ppm;
-    error.worst_line = row.line;
+    if (ppm <= errors.worst_ppm) continue;
+    errors.worst_ppm = ppm;
+    errors.worst_line = row.line;
   }
-  error.mean_ppm = static_cast<std::uint64_t>(sum_ppm / rows.size());
+  errors.mean_ppm = static_cast<std::uint64_t>(sum_ppm / rows.size());
+  return errors;
+}
+
+/// The errors of both; of equally bad rows that of `one`.
+RowErrors merged(const RowErrors& one, const RowErrors& other) {
+  if (one.rows == 0) return other;
+  if (other.rows == 0) return one;
+  const bool other_is_worse = other.worst_ppm > one.worst_ppm;
+  const Wide sum_ppm = Wide{one.mean_ppm} * one.rows + Wide{other.mean_ppm} * other.rows;
+  const std::uint32_t rows = one.rows + other.rows;
+  return {.rows = rows,
+          .worst_ppm = std::max(one.worst_ppm, other.worst_ppm),
+          .mean_ppm = static_cast<std::uint64_t>(sum_ppm / rows),
+          .worst_line = other_is_worse ? other.worst_line : one.worst_line};
+}
+
+/// The rows of some tokens, as the curve of all other rows predicts them.
+RowErrors errors_without(std::span<const Timing> rows, std::uint32_t tokens,
+                         CostCurve::Growth growth) {
+  std::vector<Timing> others;
+  std::vector<Timing> left_out;
+  for (const Timing& row : rows) (row.tokens == tokens ? left_out : others).push_back(row);
+  if (others.empty()) return {};
+  const Result<CostCurve> curve = fit_curve(others, both_of, growth);
+  return curve.is_ok() ? errors_of(*curve, left_out) : RowErrors();
+}
+
+FitError error_of(const CostCurve& curve, std::span<const Timing> rows) {
+  FitError error;
+  const std::span<const CostPoint> points = curve.points();
+  error.points = static_cast<std::uint32_t>(points.size());
+  error.residual = errors_of(curve, rows);
+  for (const CostPoint& point : points) {
+    const RowErrors errors = errors_without(rows, point.tokens, curve.growth());
+    RowErrors& of = &point == &points.front()  ? error.left_out_first
+                    : &point == &points.back() ? error.left_out_last
+                                               : error.left_out;
+    of = merged(of, errors);
+  }
   return error;
 }
 

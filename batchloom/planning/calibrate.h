@@ -6,7 +6,11 @@
 //  2. Where more tokens were measured to take less time, neighbours are pooled to their mean until
 //     none do (pool adjacent violators: of all curves that do not fall, the nearest by squares).
 //  3. A curve goes through these points. Above the last one attention and encoder grow with the
-//     square, the rest linearly. How far rows lie from it, is reported.
+//     square, the rest linearly.
+//  4. Rows lie near a curve that goes through their medians, however badly it tells what was not
+//     timed. So each number of tokens is left out in turn, with all its repetitions, and predicted
+//     by the curve that 1 to 3 make of the others (leave-one-out). Fewest and most tokens have no
+//     others beyond them, and are told apart: they are extrapolated.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +22,25 @@
 
 namespace batchloom::planning {
 
-/// How far the rows of one part lie from its curve, forward and backward together: the difference
-/// to the row's time, in millionths of that.
-struct FitError {
+/// How far rows lie from a curve, forward and backward together: the difference to the row's time,
+/// in millionths of that. All 0 where there are no rows.
+struct RowErrors {
   std::uint32_t rows = 0;
-  std::uint32_t points = 0;  ///< Of the curve: different numbers of tokens.
   std::uint64_t worst_ppm = 0;
   std::uint64_t mean_ppm = 0;
   std::uint32_t worst_line = 0;  ///< Timing::line of the worst; of several, the first.
+
+  friend bool operator==(const RowErrors&, const RowErrors&) = default;
+};
+
+/// Of the rows of one part.
+struct FitError {
+  std::uint32_t points = 0;  ///< Of the curve: different numbers of tokens.
+  RowErrors residual;        ///< From the curve itself: what repetitions and pooling leave.
+  // From the curve of all others. Rows of which no curve can be made without them are left away.
+  RowErrors left_out;        ///< Between others.
+  RowErrors left_out_first;  ///< The fewest tokens: extrapolated.
+  RowErrors left_out_last;   ///< The most tokens: extrapolated.
 
   friend bool operator==(const FitError&, const FitError&) = default;
 };

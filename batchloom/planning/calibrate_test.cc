@@ -52,8 +52,10 @@ TEST(Calibrate, ABuiltInModelComesBack) {
   rest.attention = rest.attention_forward = rest.linear = rest.linear_forward = CostCurve();
   const Calibration made = calibrate(timings, rest).value();
   EXPECT_EQ(made.model, h200);
-  EXPECT_EQ(made.attention, (FitError{.rows = 9, .points = 9}));
-  EXPECT_EQ(made.linear, (FitError{.rows = 7, .points = 7}));
+  EXPECT_EQ(made.attention.points, 9u);
+  EXPECT_EQ(made.attention.residual, (RowErrors{.rows = 9}));
+  EXPECT_EQ(made.linear.points, 7u);
+  EXPECT_EQ(made.linear.residual, (RowErrors{.rows = 7}));
   EXPECT_EQ(made.encoder, FitError{});
 }
 
@@ -76,20 +78,57 @@ TEST(Calibrate, SaysHowFarTheRowsLieFromTheCurve) {
       calibrated({timing(part, 8, 5 * kUs, 5 * kUs, 2), timing(part, 8, 4 * kUs, 4 * kUs, 3),
                   timing(part, 8, 10 * kUs, 10 * kUs, 4), timing(part, 16, 20 * kUs, 20 * kUs, 5)})
           .attention;
-  EXPECT_EQ(error.rows, 4u);
   EXPECT_EQ(error.points, 2u);
-  EXPECT_EQ(error.worst_ppm, 500'000u) << "10 instead of 20";
-  EXPECT_EQ(error.worst_line, 4u);
-  EXPECT_EQ(error.mean_ppm, (0 + 250'000 + 500'000 + 0) / 4u) << "10 instead of 8 is 25 % off";
+  const RowErrors& residual = error.residual;
+  EXPECT_EQ(residual.rows, 4u);
+  EXPECT_EQ(residual.worst_ppm, 500'000u) << "10 instead of 20";
+  EXPECT_EQ(residual.worst_line, 4u);
+  EXPECT_EQ(residual.mean_ppm, (0 + 250'000 + 500'000 + 0) / 4u) << "10 instead of 8 is 25 % off";
 }
 
 TEST(Calibrate, TheFirstOfTheWorstIsNamed) {
   const auto part = TimedPart::kAttention;
   const Calibration same = calibrated({timing(part, 8, kUs, 0, 2), timing(part, 8, 3 * kUs, 0, 3),
                                        timing(part, 8, kUs, 0, 4), timing(part, 8, 3 * kUs, 0, 5)});
-  EXPECT_EQ(same.attention.worst_ppm, 1'000'000u) << "2 instead of 1";
-  EXPECT_EQ(same.attention.worst_line, 2u);
-  EXPECT_EQ(calibrated({timing(part, 8, kUs, 0, 7)}).attention.worst_line, 7u);
+  EXPECT_EQ(same.attention.residual.worst_ppm, 1'000'000u) << "2 instead of 1";
+  EXPECT_EQ(same.attention.residual.worst_line, 2u);
+  EXPECT_EQ(calibrated({timing(part, 8, kUs, 0, 7)}).attention.residual.worst_line, 7u);
+}
+
+/// A curve goes through its points, so that only what it was not made of says how good it is.
+TEST(Calibrate, EachNumberOfTokensIsPredictedByTheOthers) {
+  const auto part = TimedPart::kLinear;
+  // 1 us a token, but 20 % more at 2,000; two rows there.
+  const FitError error =
+      calibrated({timing(part, 1'000, 1'000 * kUs, 0, 2), timing(part, 2'000, 2'400 * kUs, 0, 3),
+                  timing(part, 2'000, 2'400 * kUs, 0, 4), timing(part, 3'000, 3'000 * kUs, 0, 5),
+                  timing(part, 4'000, 4'000 * kUs, 0, 6), timing(part, 8'000, 12'000 * kUs, 0, 7)},
+                 TimedPart::kAttention)
+          .linear;
+  EXPECT_EQ(error.points, 5u);
+  EXPECT_EQ(error.residual, (RowErrors{.rows = 6, .worst_line = 2})) << "however crooked it is";
+  // Of the others: 1 us a token at 2,000; 1.1 at 3,000 (between 1.2 and 1); 1.1 at 4,000 (a fifth
+  // of the way from 1 to 1.5).
+  EXPECT_EQ(error.left_out.rows, 4u) << "both rows at 2,000 are left out together";
+  EXPECT_EQ(error.left_out.worst_ppm, 166'666u) << "2.0 instead of 2.4 ms";
+  EXPECT_EQ(error.left_out.worst_line, 3u);
+  EXPECT_EQ(error.left_out.mean_ppm, (2 * 166'666 + 2 * 100'000) / 4u);
+  EXPECT_EQ(error.left_out_first,
+            (RowErrors{.rows = 1, .worst_ppm = 1'400'000, .mean_ppm = 1'400'000, .worst_line = 2}))
+      << "below its first point a curve is flat: 2.4 instead of 1.0 ms";
+  EXPECT_EQ(error.left_out_last,
+            (RowErrors{.rows = 1, .worst_ppm = 333'333, .mean_ppm = 333'333, .worst_line = 7}))
+      << "8 instead of 12 ms";
+}
+
+TEST(Calibrate, OfTwoNumbersOfTokensBothAreExtrapolated) {
+  const auto part = TimedPart::kAttention;
+  const FitError error =
+      calibrated({timing(part, 8, kUs, 0, 2), timing(part, 16, 4 * kUs, 0, 3)}).attention;
+  EXPECT_EQ(error.left_out, RowErrors{});
+  EXPECT_EQ(error.left_out_first.worst_ppm, 3'000'000u) << "4 instead of 1 us";
+  EXPECT_EQ(error.left_out_last.worst_ppm, 0u) << "squared growth";
+  EXPECT_EQ(error.left_out_last.rows, 1u);
 }
 
 TEST(Calibrate, TimesThatFallArePooled) {
@@ -103,7 +142,7 @@ TEST(Calibrate, TimesThatFallArePooled) {
                                                              {4, 24 * kUs},
                                                              {5, 79 * kUs / 2},
                                                              {6, 79 * kUs / 2}}));
-  EXPECT_EQ(made.attention.worst_ppm, 200'000u) << "24 instead of 30 or of 20";
+  EXPECT_EQ(made.attention.residual.worst_ppm, 200'000u) << "24 instead of 30 or of 20";
 }
 
 TEST(Calibrate, PartsGrowAsTheyDo) {
@@ -117,7 +156,12 @@ TEST(Calibrate, PartsGrowAsTheyDo) {
   EXPECT_EQ(made.model.linear.growth(), Growth::kLinear);
   EXPECT_EQ(made.model.linear_forward.growth(), Growth::kLinear);
   EXPECT_EQ(made.model.encoder.time_ns(16), 12'000u) << "(1 + 2) us, squared growth";
-  EXPECT_EQ(made.encoder, (FitError{.rows = 1, .points = 1}));
+  EXPECT_EQ(made.encoder, (FitError{.points = 1,
+                                    .residual = {.rows = 1},
+                                    .left_out = {},
+                                    .left_out_first = {},
+                                    .left_out_last = {}}))
+      << "there are no others";
 }
 
 TEST(Calibrate, AnEncoderThatWasNotTimedStays) {
@@ -168,9 +212,15 @@ RC_GTEST_PROP(Calibrate, AnyTimingsMakeCurves, ()) {
     RC_ASSERT(forward[i].time_ps <= both[i].time_ps);
     if (i > 0) RC_ASSERT(both[i - 1].time_ps <= both[i].time_ps);
   }
-  RC_ASSERT(made.attention.rows == count);
-  RC_ASSERT(made.attention.points == both.size());
-  RC_ASSERT(made.attention.mean_ppm <= made.attention.worst_ppm);
+  const FitError& error = made.attention;
+  RC_ASSERT(error.residual.rows == count);
+  RC_ASSERT(error.points == both.size());
+  for (const RowErrors& errors :
+       {error.residual, error.left_out, error.left_out_first, error.left_out_last}) {
+    RC_ASSERT(errors.mean_ppm <= errors.worst_ppm);
+  }
+  RC_ASSERT(error.left_out.rows + error.left_out_first.rows + error.left_out_last.rows ==
+            (both.size() > 1 ? count : 0));
 }
 
 }  // namespace
