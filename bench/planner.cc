@@ -9,10 +9,11 @@
 // and what a planner that knows of no islands would have sent. A figure is the worst over all rows
 // and seeds of its case.
 //
+// What a case needs in memory is the peak of a process of its own (planner_memory.h).
+//
 // Then many steps of a handful of samples, against the best assignment there is. Bars are what this
 // planner is held to: whether each is reached goes to stderr, and how many are not is a figure.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -31,43 +32,19 @@
 #include "batchloom/planning/ring_traffic.h"
 #include "batchloom/simulator/length_distributions.h"
 #include "bench/measure.h"
+#include "bench/planner_cases.h"
+#include "bench/planner_memory.h"
 #include "bench/planner_pipeline.h"
 #include "bench/planner_static.h"
 
 namespace batchloom {
 namespace {
 
-constexpr std::uint64_t kMi = std::uint64_t{1} << 20;
-constexpr std::uint32_t kContexts[] = {256 << 10, 1 << 20, 2 << 20};
-constexpr std::string_view kDistributions[] = {"byted-like", "github-like"};
-
-struct Case {
-  std::string_view name;
-  std::uint32_t ranks = 0;
-  std::uint64_t total_tokens = 0;
-};
-/// Neighbours of one name share a figure.
-constexpr Case kCases[] = {{"r64", 64, 4 * kMi},
-                           {"r64", 64, 16 * kMi},
-                           {"r512_32m", 512, 32 * kMi},
-                           {"r2048_32m", 2048, 32 * kMi},
-                           {"r16384_256m", 16'384, 256 * kMi}};
-
 struct Effort {
   std::uint64_t seeds = 20;
   int runs = 20;
   int small_steps = 10'000;
 };
-
-/// Eight ranks on an island, 50 GB/s between islands, 400 GB/s inside them.
-std::vector<model::Level> levels_of(std::uint32_t ranks) {
-  return {{"island", 8, 400'000'000'000, 0}, {"cluster", ranks, 50'000'000'000, 0}};
-}
-
-model::Topology topology_of(std::uint32_t ranks, std::vector<model::Level> levels) {
-  return must(
-      model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}}, std::move(levels)));
-}
 
 /// What one step's planning took, or the worst of several.
 struct Measured {
@@ -119,7 +96,7 @@ class PlannerBench {
  public:
   explicit PlannerBench(const Effort& effort) : effort_(effort) {}
 
-  Measured measure_case(const Case& of, std::vector<std::string>& rows) const {
+  Measured measure_case(const PlannerCase& of, std::vector<std::string>& rows) const {
     const Planners planners(of.ranks);
     Measured worst;
     for (const std::string_view distribution : kDistributions) {
@@ -131,8 +108,9 @@ class PlannerBench {
   }
 
  private:
-  Measured measure_row(const Case& of, const Planners& planners, std::string_view distribution,
-                       std::uint32_t context, std::vector<std::string>& rows) const {
+  Measured measure_row(const PlannerCase& of, const Planners& planners,
+                       std::string_view distribution, std::uint32_t context,
+                       std::vector<std::string>& rows) const {
     Measured worst;
     std::vector<double> plan_ms, gaps, ring_gaps, bytes, bytes_before;
     for (std::uint64_t seed = 1; seed <= effort_.seeds; ++seed) {
@@ -233,12 +211,6 @@ AgainstBest measure_against_best(int steps) {
   return result;
 }
 
-double peak_mib() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
 /// What a figure should be.
 struct Bar {
   std::string_view figure;
@@ -274,15 +246,28 @@ int report_bars(const std::map<std::string, double>& figures) {
   return missed;
 }
 
+/// A process for each case, since a peak never falls.
+void measure_all_memory(std::map<std::string, double>& figures) {
+  for (const PlannerCase& of : kPlannerCases) {
+    fmt::print(stderr, "memory of {} ranks, {} Mi tokens\n", of.ranks, of.total_tokens / kMi);
+    const PlannerMemory memory = measure_memory(of);
+    double& peak_mib = figures[fmt::format("{}_peak_mib", of.name)];
+    peak_mib = std::max(peak_mib, memory.peak_mib);
+    double& before_mib = figures["before_planning_mib"];
+    before_mib = std::max(before_mib, memory.before_mib);
+  }
+}
+
 int run(const Effort& effort) {
+  std::map<std::string, double> figures;
+  measure_all_memory(figures);  // First: it forks.
   const PlannerBench bench(effort);
   std::vector<std::string> rows;
   std::map<std::string_view, Measured> by_name;
-  for (const Case& of : kCases) {
+  for (const PlannerCase& of : kPlannerCases) {
     fmt::print(stderr, "{} ranks, {} Mi tokens\n", of.ranks, of.total_tokens / kMi);
     by_name[of.name].take_worst(bench.measure_case(of, rows));
   }
-  std::map<std::string, double> figures;
   for (const auto& [name, worst] : by_name) {
     figures[fmt::format("{}_gap", name)] = worst.gap;
     figures[fmt::format("{}_ring_gap", name)] = worst.ring_gap;
@@ -295,7 +280,6 @@ int run(const Effort& effort) {
   figures["static_over_ours_github_2m"] = ratio.of_sums;
   figures["static_over_ours_github_2m_min"] = ratio.least;
   figures["static_over_ours_github_2m_max"] = ratio.most;
-  figures["peak_mib"] = peak_mib();
   fmt::print(stderr, "{} small steps against the best there is\n", effort.small_steps);
   const AgainstBest brute = measure_against_best(effort.small_steps);
   figures["brute_mean"] = brute.mean;
