@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/cost_model_toml.h"
 #include "batchloom/planning/plan_report.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/strategies.h"
@@ -62,15 +63,16 @@ Result<ExplainedPlan> make_plan(const PlanExplain& args, Runtime& runtime) {
   return made;
 }
 
-/// What a stored plan is timed by where no cluster is given: the costs that made it.
+/// What a stored plan is timed by where no cluster is given: the costs that made it, or the
+/// built-in cluster's where it names none.
 Result<planning::CostModel> costs_of(const store::BatchOrigin& origin) {
-  if (origin.cost_model.empty()) return simulator::read_cluster("")->costs;
-  const auto costs = planning::builtin_cost_model(origin.cost_model);
-  if (costs.is_ok()) return costs;
-  return Status::invalid(
-      fmt::format("the plan was made with the cost model '{}', which is not built in; "
-                  "--cluster=FILE says where it is",
-                  origin.cost_model));
+  if (!origin.cost_table.empty()) {
+    return planning::parse_cost_model(as_text(origin.cost_table),
+                                      fmt::format("the stream's cost model {}", origin.cost_model));
+  }
+  if (!origin.cost_model.empty()) return planning::builtin_cost_model(origin.cost_model);
+  BL_ASSIGN_OR_RETURN(const simulator::Cluster cluster, simulator::read_cluster(""));
+  return cluster.costs;
 }
 
 /// A stored plan over the links of a cluster, and with its costs.
