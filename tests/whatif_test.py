@@ -101,6 +101,22 @@ def test_balance_stands_beside_megascale_datas(cluster: Path) -> None:
     assert ratio > 1
 
 
+def given_ratios(text: str, lengths: str) -> list[str]:
+    """Of the design page: ours over static_cp, naive_hdp and dp_balance."""
+    table = text.split(f"batchloom whatif --lengths={lengths} --assumptions")[1]
+    (row, *_) = [line for line in table.splitlines() if line.startswith("| as given |")]
+    return [cell.strip() for cell in row.split("|")[3:6]]
+
+
+@pytest.mark.parametrize("lengths", ["byted-like", "github-like"])
+def test_the_design_page_has_todays_figures(lengths: str) -> None:
+    page = (ROOT / "docs" / "design" / "0007-what-if.md").read_text()
+    rows = rows_of(whatif_json(f"--lengths={lengths}")["contexts"][0])
+    total = {name: sum(row["step_ns"]) for name, row in rows.items()}
+    ours = [f"{total[name] / total['hdp']:.2f}" for name in LADDER[:3]]
+    assert given_ratios(page, lengths) == ours, "made anew by the command that stands there"
+
+
 def toml_block(page: str) -> str:
     text = (ROOT / "docs" / "formats" / page).read_text()
     return text.split("```toml\n")[1].split("```")[0]
