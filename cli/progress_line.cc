@@ -30,8 +30,10 @@ std::string progress_text(const control::PipelineConfig& config, const ProgressL
   text += fmt::format(", imbalance {:.2f} -> {:.2f}, memory {:.0f} MiB", now.imbalance_before,
                       now.imbalance_after, static_cast<double>(now.memory_bytes) / (1 << 20));
   if (now.struck > 0) text += fmt::format(", {} bad records", now.struck);
-  if (now.waits_for_consumer) {
+  if (now.waits_for == control::WaitsFor::kConsumer) {
     text += ", waiting for a consumer";
+  } else if (now.waits_for == control::WaitsFor::kRoom) {
+    text += ", waiting for room (store.retain)";
   } else if (now.held_up_by) {
     text += fmt::format(", waiting for source {}", config.sources[now.held_up_by->value].name);
   }

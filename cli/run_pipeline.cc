@@ -30,9 +30,6 @@ Result<control::PipelineConfig> config_of(const RunPipeline& args) {
       return Status::invalid(fmt::format("--split: no source has a part '{}'", *args.split));
     }
   }
-  if (config.store.retain_max_bytes) {
-    return Status::invalid("store.retain: not built yet; leave it out, and let pins decide");
-  }
   return config;
 }
 

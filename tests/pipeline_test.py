@@ -312,6 +312,27 @@ def drawn_of(stream: Path, steps: range) -> dict[str, set[str]]:
     return drawn
 
 
+def test_a_full_stream_waits_for_a_trim(folder: Path) -> None:
+    edit(folder, '"unlimited"', '"unlimited"\nretain.max_bytes = "64 KiB"')
+    stream = folder / "stream"
+    command = [COMMAND, "run", "p.toml", "--steps=9", "--reclaim-every=100ms"]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        line = next(line for line in process.stderr if "waiting for room: " in line)
+        assert "./stream holds all that it may, 64 KiB (store.retain.max_bytes); no pin" in line
+        assert 2 < succeed_json("store", "show", stream)["next_step"] < 6
+        succeed("store", "pin", stream, "--group=g", "--id=a", "--step=2")
+        line = next(line for line in process.stderr if "waiting for room: " in line)
+        assert "pin 'a' of group 'g' keeps step 2 and what follows" in line
+        succeed("store", "pin", stream, "--group=g", "--id=b", "--step=5")
+        succeed("store", "unpin", stream, "--group=g", "--id=a")
+        process.stderr.read()
+    assert process.returncode == DONE
+    shown = succeed_json("store", "show", stream)
+    assert (shown["first_step"], shown["next_step"]) == (5, 9)
+
+
 def test_a_source_that_grew_begins_anew_and_the_others_go_on(folder: Path) -> None:
     run_pipeline("--steps=3")
     before = drawn_of(folder / "stream", range(3))

@@ -61,6 +61,7 @@ class PipelineRun::Impl {
         state_(std::move(state.planner)),
         seq_(roles.session.next_seq()),
         gate_(roles.stream, options_.lead),
+        retain_(roles.stream, {options_.retain_max_bytes, options_.lead.url}),
         book_(options_.lead.next_step, records_.size()),
         loader_(roles.stream.runtime(), roles.fetcher, loader_options(options_)),
         constructors_(make_constructors(roles, options_)),
@@ -84,6 +85,11 @@ class PipelineRun::Impl {
   Status hand_on(const CallOptions& call);
   Status strike(const LoadedStep& loaded);
   void forget_planned();
+  void give_back(std::uint64_t steps) {
+    gate_.give_back(steps);
+    retain_.give_back(steps);
+  }
+  Result<bool> try_take(const CallOptions& call);
   Status commit(std::span<const store::PendingBatch> batches, const CallOptions& call);
   bool all_planned() const {
     return ended_ || (options_.steps && state_.mixture.step.value >= *options_.steps);
@@ -96,6 +102,7 @@ class PipelineRun::Impl {
   planning::PlannerState state_;  // After the last step planned.
   store::Seq seq_;                // Of the next batch.
   LeadGate gate_;
+  RetainGate retain_;
   ProgressBook book_;
   std::optional<planning::PlannedStep> planned_;  // Waits for room with the loaders.
   std::deque<planning::PlannerState> before_;     // By step with the loaders, then of planned_.
@@ -136,7 +143,7 @@ Result<RunEnd> PipelineRun::Impl::work(const CallOptions& call) {
 
 Result<bool> PipelineRun::Impl::plan_ahead(const CallOptions& call) {
   if (!planned_ && !all_planned() && loader_.steps() < kStepsAhead) {
-    BL_ASSIGN_OR_RETURN(const bool room, gate_.try_take(1, call));
+    BL_ASSIGN_OR_RETURN(const bool room, try_take(call));
     book_.lead(gate_.lead());
     if (room) BL_RETURN_IF_ERROR(plan());
   }
@@ -145,17 +152,30 @@ Result<bool> PipelineRun::Impl::plan_ahead(const CallOptions& call) {
   return true;
 }
 
-/// Nothing is on its way but with constructors, and the lead allows no more.
+/// Whether one more step may be made now.
+Result<bool> PipelineRun::Impl::try_take(const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(const bool room, retain_.try_take(call));
+  if (!room) return false;
+  const Result<bool> lead = gate_.try_take(1, call);
+  if (!lead.is_ok() || !*lead) retain_.give_back(1);
+  return lead;
+}
+
+/// Nothing is on its way but with constructors, and lead or retain allow no more.
 Status PipelineRun::Impl::wait_for_room(const CallOptions& call) {
   BL_RETURN_IF_ERROR(pool_.flush(call));  // From here on nothing can fail but the waiting.
-  book_.wait_for_consumer(true);
-  const Status room = gate_.wait(1, call);
-  book_.wait_for_consumer(false);
+  book_.wait_for(WaitsFor::kRoom);
+  Status room = retain_.wait(call);
+  if (room.is_ok()) {
+    book_.wait_for(WaitsFor::kConsumer);
+    room = gate_.wait(1, call);
+  }
+  book_.wait_for(WaitsFor::kNothing);
   BL_RETURN_IF_ERROR(room);
   return plan();
 }
 
-/// Precondition: a step was taken from the gate.
+/// Precondition: a step was taken from the gates.
 Status PipelineRun::Impl::plan() {
   auto planned = planning::plan_step(options_.graph, state_, records_, options_.topology);
   if (!planned.is_ok()) {
@@ -164,7 +184,7 @@ Status PipelineRun::Impl::plan() {
   }
   if (!*planned) {
     ended_ = true;
-    gate_.give_back(1);
+    give_back(1);
     return Status::ok();
   }
   before_.push_back(std::exchange(state_, (*planned)->next));
@@ -210,7 +230,7 @@ Status PipelineRun::Impl::strike(const LoadedStep& loaded) {
 
 void PipelineRun::Impl::forget_planned() {
   state_ = before_.front();
-  gate_.give_back(before_.size());
+  give_back(before_.size());
   before_.clear();
   planned_.reset();
   loader_.clear();
@@ -221,7 +241,10 @@ Status PipelineRun::Impl::commit(std::span<const store::PendingBatch> batches,
                                  const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const store::CommitReceipt receipt, roles_.session.commit(batches, call));
   std::uint64_t bytes = 0;
-  for (const store::PendingBatch& batch : batches) bytes += batch.size_bytes;
+  for (const store::PendingBatch& batch : batches) {
+    bytes += batch.size_bytes;
+    retain_.note_commit(batch.size_bytes, receipt.next_step);
+  }
   gate_.note_commit(batches.size(), receipt.next_step);
   book_.committed(receipt.next_step, batches.size(), bytes);
   return Status::ok();

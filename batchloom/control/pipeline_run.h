@@ -31,6 +31,7 @@
 #include "batchloom/construction/constructor_pool.h"
 #include "batchloom/control/lead_gate.h"
 #include "batchloom/control/pipeline_state.h"
+#include "batchloom/control/retain_gate.h"
 #include "batchloom/control/step_loader.h"
 #include "batchloom/control/struck_records.h"
 #include "batchloom/planning/graph_spec.h"
@@ -53,6 +54,8 @@ struct PipelineRunOptions {
   /// Of the whole stream. Absent: until the sources stop.
   std::optional<std::uint64_t> steps = {};
   LeadGateOptions lead = {};  ///< Its next_step is the stream's.
+  /// Of batch objects that the stream may hold (retain_gate.h); absent: no bound.
+  std::optional<std::uint64_t> retain_max_bytes = {};
   StepLoaderOptions loaders = {};
   /// More hide slow uploads behind each other.
   std::uint32_t constructors = 2;
@@ -61,6 +64,13 @@ struct PipelineRunOptions {
   std::uint64_t bad_records = 100;
   /// How long a stop waits for what constructors have.
   Duration stop_within = std::chrono::seconds(30);
+};
+
+/// What planning waits for.
+enum class WaitsFor : std::uint8_t {
+  kNothing,
+  kConsumer,  ///< That somebody reads: the lead is used up.
+  kRoom,      ///< That steps are trimmed: the stream holds as much as it may.
 };
 
 /// How far a run is. Of this run, but for the steps.
@@ -74,8 +84,8 @@ struct PipelineProgress {
   std::uint64_t memory_bytes = 0;  ///< What loaders and constructors hold now.
   double imbalance_before = 1;     ///< Means over steps: planning::PlanReport.
   double imbalance_after = 1;
-  std::uint64_t lead = 0;           ///< Steps ahead of the slowest consumer, when last looked for.
-  bool waits_for_consumer = false;  ///< Planning waits for somebody to read.
+  std::uint64_t lead = 0;  ///< Steps ahead of the slowest consumer, when last looked for.
+  WaitsFor waits_for = WaitsFor::kNothing;
   std::optional<model::SourceId> held_up_by = {};  ///< The source that loading waits for.
 };
 

@@ -215,7 +215,7 @@ TEST(PipelineRun, WithoutAConsumerItWaitsAtItsLead) {
   };
   const auto steps = [&] { return entries_of(*plant.stream_).size(); };
   ASSERT_TRUE(wait_for([&] { return steps() == 2; }));
-  ASSERT_TRUE(wait_for([&] { return plant.run_->progress().waits_for_consumer; }));
+  ASSERT_TRUE(wait_for([&] { return plant.run_->progress().waits_for == WaitsFor::kConsumer; }));
   const auto cursor = store::open_live_cursor(*plant.stream_, "job", store::Step(1), {});
   ASSERT_TRUE(cursor.is_ok()) << cursor.status().to_string();
   EXPECT_TRUE(wait_for([&] { return steps() == 3; }));

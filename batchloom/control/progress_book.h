@@ -50,9 +50,9 @@ class ProgressBook {
     progress_.lead = steps;
   }
 
-  void wait_for_consumer(bool waits) {
+  void wait_for(WaitsFor what) {
     const MutexLock lock(mutex_);
-    progress_.waits_for_consumer = waits;
+    progress_.waits_for = what;
   }
 
   PipelineProgress progress() const {
