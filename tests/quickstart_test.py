@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The quickstart says yes where all is well, and no where anything at all was changed."""
+
+import os
+import shutil
+import subprocess
+import tomllib
+from array import array
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from cli_test import COMMAND
+from quickstart.delivered import RankFile, Step
+from quickstart.draws import permutation, shares_of
+from quickstart.folder import Folder
+from quickstart.records import PartId, Source
+from quickstart.stream import Stream
+from quickstart.tamper import BREAKS, rewrite
+from quickstart.verdict import Judge, Verdict
+
+ROOT = Path(__file__).resolve().parent.parent
+STEPS = 20
+RANKS = 8
+SPOILED = 9  # The step that tests change.
+VERDICT = "every step on every rank exactly once: "
+
+Reasons = list[str]
+
+
+def quickstart(out: Path, *options: str) -> tuple[int, list[str], str]:
+    """Its exit code, its report, and what it says on stderr."""
+    done = subprocess.run(
+        [ROOT / "scripts" / "quickstart", f"--out={out}", f"--steps={STEPS}", *options],
+        env=os.environ | {"BATCHLOOM_BUILD": str(COMMAND.parent)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, done.stdout.splitlines(), done.stderr
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """The folder of a quickstart that ended with yes, with all that ranks got."""
+    out = tmp_path_factory.mktemp("quickstart") / "out"
+    code, report, said = quickstart(out, "--keep")
+    assert (code, report[-1]) == (0, VERDICT + "yes"), "\n".join([*report, said])
+    assert (out / "report.txt").read_text().splitlines() == report
+    return Folder(out)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("skip-step", "rank 3: 1 steps are missing, the first is step 6"),
+        ("dup-step", "rank 3: step 6 came 2 times"),
+        ("flip-byte", "step 6: rank 3 has part "),
+        ("swap-rank", "step 6: rank 3 has what the plan gives to rank 5"),
+    ],
+)
+def test_what_was_spoiled_is_found(tmp_path: Path, how: str, reason: str) -> None:
+    assert how in BREAKS
+    code, report, _ = quickstart(tmp_path / "out", f"--break={how}")
+    assert (code, report[-1]) == (1, VERDICT + "no")
+    assert [line for line in report if reason in line], "\n".join(report)
+    assert (tmp_path / "out" / "delivered" / "rank-3").is_file(), "the evidence is kept"
+
+
+def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("kept")
+    code, _, said = quickstart(tmp_path)
+    assert code == 2
+    assert "not empty, and no quickstart's" in said
+    (tmp_path / ".quickstart").touch()
+    code, _, said = quickstart(tmp_path)
+    assert code == 2
+    assert "mine is no quickstart's" in said
+    assert (tmp_path / "mine").read_text() == "kept"
+    (tmp_path / "mine").unlink()
+    assert quickstart(tmp_path)[0] == 0, "a former one's is replaced"
+    assert not (tmp_path / "delivered").exists(), "what ranks got is large"
+
+
+class Replay:
+    """Judges again what ranks got in a run that was good, after it was changed."""
+
+    def __init__(self, folder: Folder) -> None:
+        self.folder = folder
+        self.pipeline = tomllib.loads(folder.pipeline.read_text())
+        tables = self.pipeline["source"]
+        self.sources = [Source(folder.path, self.pipeline, table) for table in tables]
+        self.plan_of = cache(Stream(COMMAND, folder.stream, RANKS).plan_of)
+
+    def judge(self, files: list[Path]) -> Verdict:
+        judge = Judge(self.pipeline, self.sources, self.plan_of)
+        return judge.judge([RankFile(file) for file in files], STEPS)
+
+    def after(self, folder: Path, change: Callable[[list[Step]], None], rank: int = 3) -> Reasons:
+        """Why not, where `change` was made to the steps of one rank."""
+        files = [self.folder.of_rank(number) for number in range(RANKS)]
+        steps = RankFile(files[rank]).load_all()
+        change(steps)
+        changed = Path(shutil.copy(files[rank], folder))
+        rewrite(changed, steps)
+        files[rank] = changed
+        return self.judge(files).reasons
+
+
+@pytest.fixture(scope="module")
+def replay(kept: Folder) -> Replay:
+    return Replay(kept)
+
+
+def changed(what: str, code: str, place: int, by: int) -> Callable[[list[Step]], None]:
+    """Adds `by` to one element of an array of the first micro-batch of one step."""
+
+    def change(steps: list[Step]) -> None:
+        micro_batch = steps[SPOILED].micro_batches[0]
+        values = array(code, getattr(micro_batch, what))
+        values[place] += by
+        steps[SPOILED].micro_batches[0] = replace(micro_batch, **{what: values.tobytes()})
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (changed("tokens", "i", 7, 1), "with 1 wrong tokens"),
+        (changed("labels", "q", 7, 1), "with 1 wrong labels"),
+        (changed("positions", "i", 7, 1), "with 1 wrong positions"),
+        (changed("cu_seqlens", "i", 0, 1), "cu_seqlens does not ascend from 0"),
+        (changed("cu_seqlens", "i", -1, -1), "cu_seqlens does not ascend from 0"),
+    ],
+)
+def test_every_array_counts(
+    replay: Replay, tmp_path: Path, change: Callable[[list[Step]], None], reason: str
+) -> None:
+    reasons = replay.after(tmp_path, change)
+    assert all(one.startswith(f"step {SPOILED}: ") for one in reasons)
+    assert [one for one in reasons if reason in one], reasons
+
+
+def swap_steps(steps: list[Step]) -> None:
+    steps[4], steps[5] = steps[5], steps[4]
+
+
+def swap_contents(steps: list[Step]) -> None:
+    a, b = steps[4], steps[5]
+    a.micro_batches, b.micro_batches = b.micro_batches, a.micro_batches
+
+
+def swap_micro_batches(steps: list[Step]) -> None:
+    steps[SPOILED].micro_batches.reverse()
+
+
+def lose_micro_batch(steps: list[Step]) -> None:
+    steps[SPOILED].micro_batches.pop()
+
+
+def change_labels(steps: list[Step]) -> None:
+    steps[SPOILED].global_valid_labels += 1
+
+
+def change_state(steps: list[Step]) -> None:
+    steps[SPOILED].state += "0"
+
+
+def one_more(steps: list[Step]) -> None:
+    steps.append(replace(steps[-1], step=STEPS))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (swap_steps, "rank 3: the steps came out of order"),
+        (swap_contents, "step 4: rank 3 has a sequence of"),
+        (swap_micro_batches, "step 9: rank 3 has what the plan gives to no rank"),
+        (lose_micro_batch, "step 9: ranks have different numbers of micro-batches"),
+        (change_labels, "step 9: ranks were told of"),
+        (change_state, "step 9: ranks have different states"),
+        (one_more, "rank 3: step 20 came, and the last is step 19"),
+        (list.clear, "rank 3: 20 steps are missing, the first is step 0"),
+    ],
+)
+def test_every_change_is_found(
+    replay: Replay, tmp_path: Path, change: Callable[[list[Step]], None], reason: str
+) -> None:
+    reasons = replay.after(tmp_path, change)
+    assert [one for one in reasons if one.startswith(reason)], reasons
+
+
+def test_a_rank_that_was_killed_is_not_enough(replay: Replay, tmp_path: Path) -> None:
+    files = [replay.folder.of_rank(rank) for rank in range(RANKS)]
+    cut = tmp_path / "cut"
+    cut.write_bytes(files[7].read_bytes()[:-70_000])
+    assert "rank 7: its process did not come to its end" in replay.judge([*files[:7], cut]).reasons
+    nowhere = replay.judge([*files[:7], tmp_path / "nowhere"]).reasons
+    assert "rank 7: 20 steps are missing, the first is step 0" in nowhere
+
+
+def test_a_plan_with_other_parts_is_found(kept: Folder) -> None:
+    replay = Replay(kept)
+    plan_of = replay.plan_of
+
+    def with_a_part_twice(step: int) -> list[list[list[PartId]]]:
+        plan = plan_of(step)
+        return [*plan[:-1], [*plan[-1], *plan[0]]] if step == 3 else plan
+
+    replay.plan_of = with_a_part_twice
+    files = [kept.of_rank(rank) for rank in range(RANKS)]
+    (reason,) = replay.judge(files).reasons
+    assert reason.startswith("step 3: the plan in the stream has other parts: ")
+
+
+def test_the_oracle_counts_what_was_drawn(replay: Replay) -> None:
+    """A verdict of yes is about all of the tokens, and about both sources."""
+    verdict = replay.judge([replay.folder.of_rank(rank) for rank in range(RANKS)])
+    assert verdict.is_yes, verdict.reasons
+    tokens = sum(verdict.tokens)
+    step_tokens = replay.pipeline["step"]["tokens"]
+    assert (STEPS - 1) * step_tokens < tokens + STEPS * 4096 <= STEPS * (step_tokens + 4096)
+    shares = [of_source / tokens for of_source in verdict.tokens]
+    assert shares == pytest.approx([0.6, 0.4], abs=4096 / tokens)
+    passes = [
+        of_source / sum(len(record.tokens) for record in source.records)
+        for source, of_source in zip(replay.sources, verdict.tokens, strict=True)
+    ]
+    assert min(passes) > 1, "no source has begun a second pass"
+
+
+def test_an_order_is_a_permutation() -> None:
+    for records in (1, 2, 5, 64, 65, 1000):
+        orders = [list(permutation(17, 1, epoch, records)) for epoch in range(3)]
+        assert all(sorted(order) == list(range(records)) for order in orders)
+        assert records < 64 or orders[0] != orders[1] != orders[2]
+
+
+def test_shares_add_up() -> None:
+    assert shares_of([1, 1]) == [1 << 34, 1 << 34]
+    assert sum(shares_of([0.3, 0.3, 0.4])) == 1 << 35
+    assert shares_of([0.6, 0.4])[1] == (4 << 35) // 10

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""scripts/quickstart, once Python is there."""
+
+import shutil
+import subprocess
+import sys
+import tomllib
+
+from quickstart import live, report
+from quickstart.delivered import RankFile
+from quickstart.folder import Folder, NotOurs, remove
+from quickstart.options import PIPELINE, ROOT, USAGE, Options, parse
+from quickstart.records import Source
+from quickstart.sources import NoData, write_sources
+from quickstart.stream import CommandFailed, Stream
+from quickstart.tamper import tamper
+from quickstart.verdict import Judge
+
+# Sources have fewer bytes than is drawn of them, so that a second pass begins.
+PASSES = 1.4
+RANKS = 8
+INTERRUPTED = 130
+
+
+def say(text: str) -> None:
+    print(f"quickstart: {text}", file=sys.stderr, flush=True)
+
+
+def build() -> None:
+    words = [str(ROOT / "scripts" / "build"), "dev", "batchloom_cli", "_core"]
+    subprocess.run(words, stdout=sys.stderr, check=True)
+
+
+def quickstart(options: Options, folder: Folder) -> report.Findings:
+    pipeline = tomllib.loads(PIPELINE.read_text(encoding="utf-8"))
+    shutil.copyfile(PIPELINE, folder.pipeline)
+    weights = {table["name"]: table["weight"] for table in pipeline["source"]}
+    drawn = options.steps * pipeline["step"]["tokens"] / sum(weights.values())
+    wanted = {name: int(drawn * weight / PASSES) for name, weight in weights.items()}
+    say("puts texts and code of this machine together")
+    gathered = write_sources(folder.data, wanted)
+    say(f"{RANKS} ranks and a producer, which is killed on the way")
+    run = live.run(options, folder, RANKS)
+    files = [folder.of_rank(rank) for rank in range(RANKS)]
+    if options.how_to_break:
+        tamper(options.how_to_break, files, options.break_at)
+    say("compares what ranks got with the files")
+    sources = [Source(folder.path, pipeline, table) for table in pipeline["source"]]
+    stream = Stream(options.command, folder.stream, RANKS)
+    ranks = [RankFile(file) for file in files]
+    verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, options.steps)
+    kept = options.keep or not verdict.is_yes
+    if not kept:
+        remove(folder.delivered)
+    return report.Findings(
+        options=options,
+        folder=folder,
+        gathered=gathered,
+        sources=sources,
+        live=run,
+        stream_bytes=stream.size_bytes(),
+        rank_memory_bytes=max(rank.peak_memory_bytes or 0 for rank in ranks),
+        balance=stream.balance(options.steps),
+        verdict=verdict,
+        kept=kept,
+    )
+
+
+def main() -> int:
+    options = parse(sys.argv[1:])
+    folder = Folder(options.out)
+    try:
+        folder.make()
+    except NotOurs as refusal:
+        say(str(refusal))
+        return USAGE
+    try:
+        if not options.is_built:
+            build()
+        found = quickstart(options, folder)
+    except (NoData, live.RunFailed, CommandFailed, subprocess.CalledProcessError) as failure:
+        say(f"{failure}; log: {folder.log}")
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    text = report.render(found)
+    folder.report.write_text(text, encoding="utf-8")
+    print(text, end="", flush=True)
+    return int(not found.verdict.is_yes)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The folder of a quickstart: what lies in it, and when it may be replaced."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class NotOurs(Exception):
+    """The folder holds something that no quickstart has written."""
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: Path
+
+    @property
+    def mark(self) -> Path:
+        """Says that a quickstart made this folder."""
+        return self.path / ".quickstart"
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    @property
+    def pipeline(self) -> Path:
+        return self.path / "pipeline.toml"
+
+    @property
+    def stream(self) -> Path:
+        return self.path / "stream"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.txt"
+
+    @property
+    def delivered(self) -> Path:
+        """What ranks got, a file each."""
+        return self.path / "delivered"
+
+    @property
+    def log(self) -> Path:
+        """What the processes had to say on stderr."""
+        return self.path / "log.txt"
+
+    def of_rank(self, rank: int) -> Path:
+        return self.delivered / f"rank-{rank}"
+
+    def make(self) -> None:
+        """Empty, in place of a former quickstart's. NotOurs where anything else is in it."""
+        ours = [self.data, self.pipeline, self.stream, self.report, self.delivered, self.log]
+        there = sorted(self.path.iterdir()) if self.path.exists() else []
+        strange = [one for one in there if one not in (self.mark, *ours)]
+        if there and self.mark not in there:
+            raise NotOurs(f"{self.path} is not empty, and no quickstart's: name another --out")
+        if strange:
+            raise NotOurs(f"{strange[0]} is no quickstart's: take it away, or name another --out")
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.mark.touch()
+        for one in ours:
+            remove(one)
+        self.delivered.mkdir()
+
+
+def remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One rank, a process of its own: takes step after step while they are made, and writes down what
+it got. `python -m quickstart.rank STREAM RANK WORLD_SIZE STEPS FILE` prints a line at half of them.
+"""
+
+import resource
+import sys
+
+import batchloom as bl
+
+from quickstart.delivered import write_batch, write_end
+
+PATIENCE_S = 120.0  # For one step.
+
+
+def main() -> None:
+    stream, rank, world_size, steps, path = sys.argv[1:]
+    settings = {"rank": int(rank), "world_size": int(world_size), "group": "quickstart"}
+    with (
+        open(path, "wb") as file,
+        bl.Consumer(stream, **settings, prefetch_bytes=16 << 20, open_timeout=PATIENCE_S) as data,
+    ):
+        while data.cursor < int(steps) and (batch := data.next(timeout=PATIENCE_S)):
+            write_batch(file, batch)
+            if batch.step + 1 == int(steps) // 2:
+                print("half", flush=True)
+        write_end(file, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
+
+
+if __name__ == "__main__":
+    main()

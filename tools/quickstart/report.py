@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is printed at the end, and stays in report.txt."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from quickstart.folder import Folder
+from quickstart.live import LiveRun
+from quickstart.options import Options
+from quickstart.records import Source
+from quickstart.sources import Gathered
+from quickstart.stream import Balance
+from quickstart.verdict import Verdict
+
+REASONS_SHOWN = 6
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Findings:
+    options: Options
+    folder: Folder
+    gathered: list[Gathered]
+    sources: list[Source]
+    live: LiveRun
+    stream_bytes: int
+    rank_memory_bytes: int
+    balance: Balance
+    verdict: Verdict
+    kept: bool  # What ranks got.
+
+
+def render(found: Findings) -> str:
+    lines = [f"  {name:<10}{text}".rstrip() for name, text in rows(found)]
+    return "\n".join(["", *lines, "", *conclusion(found), ""])
+
+
+def rows(found: Findings) -> Iterator[tuple[str, str]]:
+    verdict, live = found.verdict, found.live
+    tokens = sum(verdict.tokens)
+    ranks = len(live.exits)
+    yield "stream", f"{shown(found.folder.stream)}, {found.stream_bytes / MIB:.1f} MiB"
+    steps = found.options.steps
+    yield "steps", f"{steps} for {ranks} ranks: {tokens:,} tokens in {verdict.parts:,} parts"
+    yield "", ""
+    yield "source", f"{'records':>9}{'tokens':>13}{'passes':>8}{'weight':>8}{'share':>9}"
+    for source, of_source in zip(found.sources, verdict.tokens, strict=True):
+        yield source.name, source_row(found, source, of_source, tokens)
+    yield "", f"at most {verdict.most_apart:,.0f} tokens from its share after any step"
+    for gathered in found.gathered:
+        if gathered.documents == 0:
+            where = ", ".join(gathered.collection.patterns)
+            yield "missing", f"{gathered.collection.what}: this machine has no {where}"
+    yield "", ""
+    balance = found.balance
+    yield (
+        "balance",
+        f"slowest rank over mean {balance.before:.2f} as drawn, {balance.after:.2f} as planned; "
+        f"{balance.over_bound:.2f} of the lower bound",
+    )
+    per_second = tokens / live.seconds / 1e6
+    yield "speed", f"{live.seconds:.1f} s, {per_second:.2f} M tokens/s, start included"
+    producer, rank = live.producer_memory_bytes / MIB, found.rank_memory_bytes / MIB
+    yield "memory", f"producer {producer:.0f} MiB, a rank {rank:.0f} MiB at most"
+    yield (
+        "killed",
+        f"the producer, when rank 0 had {live.killed_at} steps; the next one went on at step "
+        f"{live.went_on_at}",
+    )
+    yield "", ""
+    yield from where_next(found)
+
+
+def source_row(found: Findings, source: Source, tokens: int, all_tokens: int) -> str:
+    own = sum(len(record.tokens) for record in source.records)
+    what = [
+        gathered.collection.what
+        for gathered in found.gathered
+        if gathered.collection.source == source.name and gathered.documents
+    ]
+    row = f"{len(source.records):>9,}{tokens:>13,}{tokens / own:>8.1f}{source.weight:>8.2f}"
+    return f"{row}{tokens / all_tokens:>9.4f}  {', '.join(what)}"
+
+
+def where_next(found: Findings) -> Iterator[tuple[str, str]]:
+    command, stream = shown(found.options.command), shown(found.folder.stream)
+    step = found.live.went_on_at
+    yield "look", f"{command} store show {stream} --step={step} --rank=2"
+    yield "", f"{command} store verify {stream} --depth=payload"
+    yield "", f"{command} plan explain --store={stream} --step={step}"
+
+
+def conclusion(found: Findings) -> Iterator[str]:
+    reasons = found.verdict.reasons
+    for reason in reasons[:REASONS_SHOWN]:
+        yield f"  {reason}"
+    if len(reasons) > REASONS_SHOWN:
+        yield f"  and {len(reasons) - REASONS_SHOWN} more"
+    if found.kept:
+        yield f"  what ranks got: {shown(found.folder.delivered)}; log: {shown(found.folder.log)}"
+    if reasons or found.kept:
+        yield ""
+    yield f"every step on every rank exactly once: {'no' if reasons else 'yes'}"
+
+
+def shown(path: Path) -> str:
+    """As it is typed here: ./x for a store, which would be no URL without."""
+    relative = os.path.relpath(path)
+    return os.path.abspath(path) if relative.startswith("..") else f"./{relative}"

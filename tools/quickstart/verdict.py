@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether every step reached every rank exactly once: what ranks wrote down, against the raw files.
+
+1. Each rank has the steps 0, 1, 2, ... to the last, each once, in order.
+2. What all ranks together have of a step are the parts that `draws` says, each whole, on one rank,
+   once: tokens, labels and positions as `records` makes them of the raw files. No identity that the
+   product has told takes part in this, only content.
+3. Sources keep to their shares within max_sample_tokens, steps to step.tokens, micro-batches to the
+   capacity; all ranks run as many micro-batches, and agree on state and number of labels.
+4. Each rank has what is its own. Which part is on which rank follows from no membership: it is the
+   plan's decision, and the plan is in the stream. So the evidence here is what `store show` prints
+   of it: which parts each rank runs, in which order. Their content comes from the raw files again.
+   A plan that places parts badly would pass; one that has them twice, or nowhere, would not.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from quickstart.delivered import MicroBatch, RankFile, Step
+from quickstart.draws import ExpectedStep, expected_steps
+from quickstart.records import NO_LABEL, Content, PartId, Source
+
+FILLER = Content(
+    tokens=array("i", [0]).tobytes(),
+    labels=array("q", [NO_LABEL]).tobytes(),
+    positions=array("i", [0]).tobytes(),
+)
+
+# By rank its micro-batches, each a list of parts; a filler has none.
+Plan = list[list[list[PartId]]]
+# By rank what it delivered as one step: one of them, if all is well.
+Delivered = list[list[Step]]
+
+
+@dataclass
+class Verdict:
+    reasons: list[str] = field(default_factory=list)  # Empty: yes.
+    tokens: list[int] = field(default_factory=list)  # By source.
+    parts: int = 0
+    most_apart: float = 0  # Of a source from its share after a step, in tokens.
+
+    @property
+    def is_yes(self) -> bool:
+        return not self.reasons
+
+
+class Judge:
+    """Judges what ranks delivered of one stream. `plan_of` tells the stream's plan of a step."""
+
+    def __init__(
+        self, pipeline: dict, sources: list[Source], plan_of: Callable[[int], Plan]
+    ) -> None:
+        self._seed: int = pipeline["seed"]
+        self._step_tokens: int = pipeline["step"]["tokens"]
+        self._part_tokens: int = pipeline["step"]["max_sample_tokens"]
+        self._capacity: int = pipeline["topology"]["capacity"]
+        self._sources = sources
+        self._plan_of = plan_of
+        self._verdict = Verdict(tokens=[0 for _ in sources])
+
+    def judge(self, ranks: list[RankFile], steps: int) -> Verdict:
+        reasons = self._verdict.reasons
+        for rank, file in enumerate(ranks):
+            reasons += [f"rank {rank}: {fault}" for fault in faults_of_order(file, steps)]
+        expected = expected_steps(self._sources, self._seed, self._step_tokens)
+        for step, of_step in zip(range(steps), expected, strict=False):
+            delivered = [file.load(step) for file in ranks]
+            faults = self._faults_of_step(step, of_step, delivered)
+            reasons += [f"step {step}: {fault}" for fault in faults]
+        return self._verdict
+
+    def _faults_of_step(
+        self, step: int, expected: ExpectedStep, delivered: Delivered
+    ) -> Iterator[str]:
+        yield from self._faults_of_shares(expected)
+        contents = {
+            part: self._sources[part.source].content(part.record, part.part)
+            for part in expected.parts
+        }
+        faults = [
+            *faults_of_arrays(delivered, self._capacity),
+            *faults_of_agreement(delivered, contents),
+            *faults_of_membership(delivered, contents),
+        ]
+        yield from faults
+        plan = self._plan_of(step)
+        yield from faults_of_plan(plan, contents) or faults_of_places(
+            # What is wrong in itself is in the wrong place, too; once is enough.
+            [] if faults else delivered,
+            [[[contents[part] for part in parts] for parts in rank] for rank in plan],
+        )
+
+    def _faults_of_shares(self, expected: ExpectedStep) -> Iterator[str]:
+        verdict = self._verdict
+        verdict.parts += len(expected.parts)
+        for part in expected.parts:
+            tokens = self._sources[part.source].part_tokens(part.record, part.part)
+            verdict.tokens[part.source] += tokens
+        all_weights = sum(source.weight for source in self._sources)
+        for source, tokens in zip(self._sources, verdict.tokens, strict=True):
+            apart = abs(tokens - source.weight / all_weights * sum(verdict.tokens))
+            verdict.most_apart = max(verdict.most_apart, apart)
+            if apart > self._part_tokens:
+                yield f"source {source.name} is {apart:.0f} tokens from its share"
+        if expected.tokens > self._step_tokens:
+            yield f"it has {expected.tokens} tokens; {self._step_tokens} are allowed"
+
+
+def faults_of_order(file: RankFile, steps: int) -> Iterator[str]:
+    numbers = file.step_numbers()
+    times = Counter(numbers)
+    missing = [step for step in range(steps) if times[step] == 0]
+    if missing:
+        yield f"{len(missing)} steps are missing, the first is step {missing[0]}"
+    for step, count in sorted(times.items()):
+        if count > 1:
+            yield f"step {step} came {count} times"
+        if step >= steps:
+            yield f"step {step} came, and the last is step {steps - 1}"
+    if numbers != sorted(numbers):
+        yield "the steps came out of order"
+    if file.peak_memory_bytes is None:
+        yield "its process did not come to its end"
+
+
+def faults_of_arrays(delivered: Delivered, capacity: int) -> Iterator[str]:
+    for rank, micro_batch in micro_batches_of(delivered):
+        for fault in micro_batch.faults():
+            yield f"rank {rank}: {fault}"
+        if (tokens := len(micro_batch)) > capacity:
+            yield f"rank {rank} has a micro-batch of {tokens} tokens; the capacity is {capacity}"
+
+
+def faults_of_agreement(
+    delivered: Delivered, contents: dict[PartId, Content]
+) -> Iterator[str]:
+    steps = [step for copies in delivered for step in copies]
+    if len({len(step.micro_batches) for step in steps}) > 1:
+        yield "ranks have different numbers of micro-batches"
+    if len({step.state for step in steps}) > 1:
+        yield "ranks have different states"
+    labels = sum(content.valid_labels for content in contents.values())
+    for told in {step.global_valid_labels for step in steps} - {labels}:
+        yield f"ranks were told of {told} labels; its parts have {labels}"
+
+
+def faults_of_membership(
+    delivered: Delivered, contents: dict[PartId, Content]
+) -> Iterator[str]:
+    """What reached no rank, reached one once too often, or belongs to no part of this step."""
+    missing = Counter(contents.values())
+    strange: list[tuple[int, Content]] = []
+    for rank, micro_batch in micro_batches_of(delivered):
+        for sequence in micro_batch.sequences():
+            if missing[sequence] > 0:
+                missing[sequence] -= 1
+            elif not is_filler(micro_batch):
+                strange.append((rank, sequence))
+    for part, content in contents.items():
+        if missing[content] > 0:
+            missing[content] -= 1
+            yield f"part {part} of {len(content)} tokens reached no rank"
+    once = set(contents.values())
+    for rank, sequence in strange:
+        if sequence in once:
+            yield f"rank {rank} has a part of {len(sequence)} tokens once more"
+        else:
+            yield f"rank {rank} has {difference(sequence, contents)}"
+
+
+def faults_of_plan(plan: Plan, contents: dict[PartId, Content]) -> list[str]:
+    planned = Counter(part for rank in plan for parts in rank for part in parts)
+    drawn = Counter(contents.keys())
+    odd = sorted(((planned - drawn) + (drawn - planned)).elements())
+    return [f"the plan in the stream has other parts: {odd[0]} is one of them"] if odd else []
+
+
+def faults_of_places(delivered: Delivered, planned: list[list[list[Content]]]) -> Iterator[str]:
+    for rank, copies in enumerate(delivered):
+        for step in copies:
+            got = [[] if is_filler(one) else list(one.sequences()) for one in step.micro_batches]
+            if got == planned[rank]:
+                continue
+            owner = f"rank {planned.index(got)}" if got in planned else "no rank"
+            yield f"rank {rank} has what the plan gives to {owner}"
+
+
+def micro_batches_of(delivered: Delivered) -> Iterator[tuple[int, MicroBatch]]:
+    """With their ranks."""
+    for rank, copies in enumerate(delivered):
+        for step in copies:
+            for micro_batch in step.micro_batches:
+                yield rank, micro_batch
+
+
+def is_filler(micro_batch: MicroBatch) -> bool:
+    return list(micro_batch.sequences()) == [FILLER]
+
+
+def difference(sequence: Content, contents: dict[PartId, Content]) -> str:
+    """How a sequence differs from the part that it was meant to be, as far as that can be told."""
+    for part, content in contents.items():
+        for what, code in (("tokens", "i"), ("labels", "q"), ("positions", "i")):
+            got, right = (array(code, getattr(one, what)) for one in (sequence, content))
+            others = (name for name in ("tokens", "labels", "positions") if name != what)
+            if any(getattr(sequence, name) != getattr(content, name) for name in others):
+                continue
+            odd = [place for place, value in enumerate(got) if value != right[place]]
+            is_one = f"part {part} with {len(odd)} wrong {what}"
+            return f"{is_one}: {got[odd[0]]} for {right[odd[0]]} at {odd[0]}"
+    return f"a sequence of {len(sequence)} tokens that is no part of it"
