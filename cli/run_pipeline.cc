@@ -15,6 +15,13 @@
 namespace batchloom::cli {
 namespace {
 
+/// As path_beside(), and it still begins as URLs of folders do.
+std::string url_beside(const std::string& file, const std::string& url) {
+  std::string beside = control::path_beside(file, url);
+  if (beside == url || beside.starts_with('/') || beside.starts_with('.')) return beside;
+  return "./" + beside;
+}
+
 /// What the command line says stands in for what the file says.
 Result<control::PipelineConfig> config_of(const RunPipeline& args) {
   BL_ASSIGN_OR_RETURN(const control::PipelineFile file,
@@ -22,7 +29,7 @@ Result<control::PipelineConfig> config_of(const RunPipeline& args) {
   control::PipelineConfig config = file.config;
   if (args.steps) config.run.steps = args.steps;
   if (args.lead) config.store.lead_steps = *args.lead;
-  if (args.store) config.store.url = *args.store;
+  config.store.url = args.store ? *args.store : url_beside(args.pipeline, config.store.url);
   if (args.split) {
     config.run.split = *args.split;
     const auto takes = [&](const auto& source) { return control::takes_part(source, config.run); };

@@ -3,6 +3,7 @@
 stopped or killed in between. What must come out is reckoned here, from the files alone."""
 
 import json
+import os
 import random
 import signal
 import subprocess
@@ -310,6 +311,20 @@ def drawn_of(stream: Path, steps: range) -> dict[str, set[str]]:
         for piece in succeed_json("store", "show", stream, f"--step={step}")["pieces"]:
             drawn.setdefault(piece["source"], set()).add(piece["sample"])
     return drawn
+
+
+def test_paths_count_from_the_files_folder(folder: Path, tmp_path_factory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    os.chdir(elsewhere)
+    assert run("run", folder / "p.toml", "--steps=1").returncode == DONE
+    assert (folder / "stream" / "FORMAT").exists()
+    os.chdir(folder.parent)
+    relative = Path(folder.name) / "p.toml"
+    assert run("run", relative, "--steps=2").returncode == DONE
+    assert succeed_json("store", "show", folder / "stream")["next_step"] == 2
+    os.chdir(elsewhere)
+    assert run("run", folder / "p.toml", "--steps=1", "--store=./here").returncode == DONE
+    assert (elsewhere / "here" / "FORMAT").exists()
 
 
 def test_a_full_stream_waits_for_a_trim(folder: Path) -> None:
