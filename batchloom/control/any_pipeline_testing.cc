@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "batchloom/control/pipeline_testing.h"
@@ -135,7 +136,15 @@ PipelineConfig any_pipeline(Random& random) {
   if (toss(random)) config.limits.workers = small(random, 1, 4096);
   config.limits.bad_records = random.below(1'000);
   const std::uint64_t sources = 1 + random.below(4);
-  for (std::uint64_t i = 0; i < sources; ++i) config.sources.push_back(any_source(random, i));
+  for (std::uint64_t i = 0; i < sources; ++i) {
+    SourceConfig source = any_source(random, i);
+    for (const SourceConfig& other : config.sources) {
+      if (other.paths != source.paths) continue;  // A shard is read in one way.
+      source.fields = other.fields;
+      source.loss_on = other.loss_on;
+    }
+    config.sources.push_back(std::move(source));
+  }
   add_any_tokens(random, config);
   return config;
 }

@@ -30,6 +30,7 @@ class PipelineChecker {
 
   void check() {
     check_names();
+    check_shared_files();
     check_tokens();
     check_split();
     check_part_length();
@@ -59,6 +60,25 @@ class PipelineChecker {
       source_fault(i, "name",
                    fmt::format("the source of line {} is called so, too",
                                line_of(notes_.lines, source_path(other->second))));
+    }
+  }
+
+  /// The index beside a shard is made for one way to read it.
+  void check_shared_files() {
+    std::map<std::string_view, std::size_t> readers;
+    for (std::size_t i = 0; i < config_.sources.size(); ++i) {
+      for (const std::string& path : config_.sources[i].paths) {
+        const auto [reader, is_first] = readers.emplace(path, i);
+        const SourceConfig& other = config_.sources[reader->second];
+        const SourceConfig& source = config_.sources[i];
+        if (is_first || (other.fields == source.fields && other.loss_on == source.loss_on))
+          continue;
+        source_fault(i, "files",
+                     fmt::format("{} is read by source '{}', too, with other fields or labels; let "
+                                 "one of them have a copy, or a link",
+                                 shown(path), other.name));
+        break;
+      }
     }
   }
 

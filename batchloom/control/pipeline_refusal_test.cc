@@ -69,6 +69,17 @@ TEST(PipelineRefusal, WhatIsMissing) {
               HasSubstr("source.weight.value is missing"));
 }
 
+TEST(PipelineRefusal, AShardIsReadInOneWay) {
+  EXPECT_THAT(refusal_with("\"data/code.jsonl\"", "\"data/docs-1*\""),
+              HasSubstr("line 42: source.files of 'code': \"data/docs-1.jsonl\" is read by source "
+                        "'docs', too, with other fields or labels; let one of them have a copy"));
+  EXPECT_EQ(
+      refusal_with("\"data/code.jsonl\"\nfields = { prompt = \"q\", answer = \"a\" }\nloss_on = "
+                   "\"answer\"",
+                   "\"data/docs-1*\"\nfields = { text = \"body\" }"),
+      "accepted");
+}
+
 TEST(PipelineRefusal, NumbersOutOfRange) {
   EXPECT_THAT(refusal_with("seed = 17", "seed = -1"),
               HasSubstr("line 1: seed: -1 is not within 0 to 9223372036854775807"));

@@ -21,7 +21,8 @@ using testing::IsEmpty;
 constexpr std::string_view kThirdSource = R"(
 [[source]]
 name = "aside"
-files = ["data/docs-*.jsonl"]
+files = ["data/odd.name"]
+format = "jsonl"
 weight = 0.2
 )";
 
@@ -80,7 +81,7 @@ TEST(SettingsChange, OtherWeightsChangeNothingElse) {
 
 TEST(SettingsChange, ASourceOfOtherRecordsBeginsAnewAndTheOthersGoOn) {
   for (const auto& [stretch, instead] : std::vector<std::pair<std::string_view, std::string_view>>{
-           {"data/docs-*.jsonl", "data/code.jsonl"},
+           {"data/docs-*.jsonl", "data/docs-1*.jsonl"},
            {"{ text = \"body\" }", "{ text = \"head\" }"},
            {"train = 999", "train = 9"}}) {
     const PipelineState state = changed(stretch, instead);
