@@ -187,7 +187,7 @@ class Consumer::Impl {
   std::unique_ptr<CursorReporter> reporter_;
 };
 
-Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, ConsumerOptions options,
+Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, const ConsumerOptions& options,
                                                  const CallOptions& call) {
   BL_RETURN_IF_ERROR(check_rank(options));
   BL_ASSIGN_OR_RETURN(HeadPtr newest, feed.refresh(call));

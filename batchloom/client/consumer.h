@@ -78,7 +78,7 @@ class Consumer {
   /// newer min_slot that it names; of `invalid` also ErrorCase::kDoesNotFit, where the first step
   /// is there and plan_step says so of it. With report_group the errors of open_live_cursor() too.
   /// `feed` may be shared by many consumers, and outlives them.
-  static Result<std::unique_ptr<Consumer>> open(HeadFeed& feed, ConsumerOptions options,
+  static Result<std::unique_ptr<Consumer>> open(HeadFeed& feed, const ConsumerOptions& options,
                                                 const CallOptions& call);
   /// Leaves the group's live cursor open, as a crash does: the group may come back.
   ~Consumer();

@@ -45,7 +45,7 @@ Status RetainGate::count(const store::Head& head, const CallOptions& call) {
 Status RetainGate::refresh(const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(store::HeadPtr head, reader_.latest(call));
   for (;;) {
-    const Status counted = count(head->head, call);
+    Status counted = count(head->head, call);
     if (counted.is_ok()) break;
     // What is missing may have been trimmed since.
     BL_ASSIGN_OR_RETURN(const store::HeadPtr newer, reader_.latest(call));
