@@ -76,8 +76,21 @@ Result<std::vector<std::string>> files_named(const std::string& name) {
   return sources::files_matching(name);
 }
 
-bool is_json_lines(const std::string& path) {
-  return path.ends_with(".jsonl") || path.ends_with(".JSONL");
+Result<std::vector<std::uint32_t>> read_file(const LengthsArgs& args, const std::string& path,
+                                             const sources::Tokenizer* tokenizer) {
+  const bool json_lines = simulator::is_json_lines(path);
+  if (json_lines && !args.tokenizer) {
+    return Status::invalid(
+        fmt::format("{}: whose tokens? JSON Lines need --tokenizer=bytes, or ids where they hold "
+                    "ids; the lengths of a pipeline's file (.toml) need none",
+                    path));
+  }
+  if (!json_lines && args.tokenizer) {
+    return Status::invalid(
+        fmt::format("{}: --tokenizer and --field are for JSON Lines (.jsonl)", path));
+  }
+  return simulator::read_lengths(
+      {.path = path, .column = args.column, .tokenizer = tokenizer, .fields = fields_of(args)});
 }
 
 Result<std::vector<std::uint32_t>> read_files(const LengthsArgs& args) {
@@ -88,21 +101,12 @@ Result<std::vector<std::uint32_t>> read_files(const LengthsArgs& args) {
   }
   std::vector<std::uint32_t> lengths;
   for (const std::string& path : paths) {
-    const bool json_lines = is_json_lines(path);
-    if (json_lines && !args.tokenizer) {
+    BL_ASSIGN_OR_RETURN(const auto more, read_file(args, path, tokenizer.get()));
+    if (more.size() > simulator::kFileLengthsMax - lengths.size()) {
       return Status::invalid(fmt::format(
-          "{}: whose tokens? JSON Lines need --tokenizer=bytes, or ids where they hold ids; the "
-          "lengths of a pipeline's file (.toml) need none",
-          path));
+          "{}: with it there are more than the {} lengths that can be read; name fewer files", path,
+          simulator::kFileLengthsMax));
     }
-    if (!json_lines && (args.tokenizer || !args.fields.empty())) {
-      return Status::invalid(
-          fmt::format("{}: --tokenizer and --field are for JSON Lines (.jsonl)", path));
-    }
-    BL_ASSIGN_OR_RETURN(const auto more, simulator::read_lengths({.path = path,
-                                                                  .column = args.column,
-                                                                  .tokenizer = tokenizer.get(),
-                                                                  .fields = fields_of(args)}));
     lengths.insert(lengths.end(), more.begin(), more.end());
   }
   return lengths;

@@ -205,8 +205,9 @@ def test_json_lines_have_the_lengths_of_their_tokens(folder: Path) -> None:
     assert told["longest_sample"] == max(expected)
     told = succeed_json(*common, f"--lengths={folder / 'chats.jsonl'}", "--field=q,a")
     assert told["tokens"] == sum(lengths_of(folder, "chats.jsonl", "q", "a"))
-    told = succeed_json(*common, f"--lengths={folder / 'chats.jsonl'}", "--field=a")
-    assert told["tokens"] == sum(lengths_of(folder, "chats.jsonl", "a"))
+    (folder / "chats.jsonl").rename(folder / "CHATS.JsonL")
+    told = succeed_json(*common, f"--lengths={folder / 'CHATS.JsonL'}", "--field=a")
+    assert told["tokens"] == sum(lengths_of(folder, "CHATS.JsonL", "a"))
     assert not list(folder.glob("*.blidx")), "a question leaves nothing beside the data"
     report = whatif_json("--lengths=docs-[01].jsonl", "--tokenizer=bytes", "--strategies=hdp",
                          f"--cluster={cluster}", "--context=1K", "--tokens=8K", "--steps=2")

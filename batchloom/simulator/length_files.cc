@@ -251,6 +251,10 @@ Status not_yet(const std::string& path, std::string_view kind) {
 
 }  // namespace
 
+bool is_json_lines(const std::string& path) {
+  return lower_case(path).ends_with(".jsonl");
+}
+
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
   const std::string path = lower_case(file.path);
   for (const std::string_view ending : {".json", ".jsonl.zst", ".jsonl.gz"}) {
@@ -263,7 +267,7 @@ Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
         "{}: a column was asked for ('{}'), and only .csv files have columns", path, file.column));
   }
   if (path.ends_with(".idx")) return read_documents(file.path);
-  if (path.ends_with(".jsonl")) return read_records(file);
+  if (is_json_lines(path)) return read_records(file);
   BL_ASSIGN_OR_RETURN(InputFile input, InputFile::open(file.path));
   if (is_csv) return ColumnReader(std::move(input), file.column).read();
   return read_text(std::move(input));

@@ -22,6 +22,9 @@ struct LengthFile {
   sources::RecordFields fields = sources::TextField{.text = "text"};
 };
 
+/// By its name.
+bool is_json_lines(const std::string& path);
+
 /// Of a line of text or a row of CSV, and of all lengths of a file.
 inline constexpr std::size_t kRowMaxBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kFileLengthsMax = std::size_t{1} << 28;
