@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 
+#include "batchloom/objstore/posix_fd.h"
 #include "batchloom/simulator/length_files.h"
 #include "tests/fuzz/fuzzing.h"
 
