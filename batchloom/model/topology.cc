@@ -39,6 +39,12 @@ Result<AxisExtent> parse_axis(std::string_view word) {
         fmt::format("topology: '{}' is not of the form axis=extent; write for example dp=8", word));
   }
   const std::optional<Axis> axis = axis_called(word.substr(0, equals));
+  if (word.starts_with("ep=")) {
+    return Status::invalid(fmt::format(
+        "topology: '{}' names no axis: an expert group is neighbours along dp, who need what they "
+        "need without it; leave it out",
+        word));
+  }
   if (!axis) {
     return Status::invalid(
         fmt::format("topology: '{}' names no axis; the axes are pp, dp, cp and tp", word));

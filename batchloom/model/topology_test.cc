@@ -106,6 +106,7 @@ TEST(Topology, WhatItRefusesAndSays) {
       {"dp", "'dp' is not of the form axis=extent"},
       {"dp=2,tp=2", "'dp=2,tp=2' is not an integer"},
       {"xp=2", "'xp=2' names no axis"},
+      {"dp=4 ep=2", "'ep=2' names no axis: an expert group is neighbours along dp"},
       {"=2", "'=2' names no axis"},
       {"DP=2", "'DP=2' names no axis"},
       {"dp=", "'dp=' is not an integer"},
