@@ -58,17 +58,22 @@ Result<std::unique_ptr<LocalStore>> LocalStore::open(const LocalStoreOptions& op
   BL_RETURN_IF_ERROR(runtime.check(call));
   std::unique_ptr<LocalStore> store(
       new LocalStore(without_trailing_slashes(options), files, runtime));
-  BL_ASSIGN_OR_RETURN(const auto root, files.open_folder(store->options_.root));
-  if (root == nullptr) {
-    const auto file = files.file_size(store->options_.root);
+  const std::string& root = store->options_.root;
+  BL_ASSIGN_OR_RETURN(auto folder, files.open_folder(root));
+  if (folder == nullptr) {
+    const auto file = files.file_size(root);
     if (!file.is_ok() && !file.is(ErrorKind::kCorruption)) return file.status();
-    if (!file.is_ok() || *file) {
-      return Status::invalid(fmt::format(
-          "open the local store '{}': it is no folder; name one, or a path where there is nothing",
+    if (file.is_ok() && !*file) {
+      return Status::not_found(fmt::format(
+          "open the local store '{}': there is no such folder; check the path, or make the store",
           options.root));
     }
-    return Status::not_found(fmt::format(
-        "open the local store '{}': there is no such folder; check the path, or make the store",
+    // Something is there. It may be the folder, made by somebody since.
+    BL_ASSIGN_OR_RETURN(folder, files.open_folder(root));
+  }
+  if (folder == nullptr) {
+    return Status::invalid(fmt::format(
+        "open the local store '{}': it is no folder; name one, or a path where there is nothing",
         options.root));
   }
   store->sweep_temp_files();

@@ -13,6 +13,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <tuple>
 
 #include "batchloom/objstore/local_store_testing.h"
 #include "batchloom/objstore/posix_file_ops.h"
@@ -201,6 +202,16 @@ TEST_P(LocalStoreOn, OpensOnlyWhatExists) {
     EXPECT_TRUE(refused.is(ErrorKind::kInvalid)) << refused.to_string();
     EXPECT_TRUE(says(refused, "it is no folder")) << refused.to_string();
   }
+}
+
+TEST(LocalStoreTest, OpensAFolderThatIsMadeMeanwhile) {
+  PowerCutFileOps files;
+  ManualRuntime runtime;
+  files.faults().before_call([&](FileCall call, const std::string&) {
+    if (call == FileCall::kFileSize) std::ignore = files.make_folder("/store");
+  });
+  const auto opened = LocalStore::open({.root = "/store"}, files, runtime);
+  EXPECT_TRUE(opened.is_ok()) << opened.status().to_string();
 }
 
 TEST_P(LocalStoreOn, SharesOneFolderBetweenInstances) {
