@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 JOBS = os.cpu_count() or 1
 
+TORCH = ("scripts/setup", "--torch")
 BENCHMARKS = ("commit", "planner", "sidecars", "store")
 
 Command = tuple[str, ...]
@@ -64,7 +65,7 @@ def pytest(stage: str, folder: str) -> Command:
 STAGES = (
     Stage("dev", (build("dev"), ctest("dev"))),
     Stage("python", (pytest("python", "tests"),)),
-    Stage("package", (pytest("package", "python/tests"),)),
+    Stage("package", (TORCH, pytest("package", "python/tests"))),
     Stage(
         "clang",
         (build("clang"), ("build/clang/batchloom", "sim", "store", "--seeds=100")),
@@ -113,6 +114,12 @@ def run_command(command: Command) -> int:
         return 127
 
 
+def fetch_torch() -> subprocess.Popen[bytes]:
+    """Begins, while the compiler runs, what a later stage waits for, and tries again if need be."""
+    with (REPORTS / "torch.log").open("wb") as log:
+        return subprocess.Popen(TORCH, cwd=ROOT, stdout=log, stderr=log)
+
+
 def run_stage(stage: Stage) -> Outcome:
     report_of(stage.name).unlink(missing_ok=True)
     shutil.rmtree(cases_of(stage.name), ignore_errors=True)
@@ -152,6 +159,7 @@ def main(arguments: Sequence[str]) -> int:
 
     start = time.monotonic()
     outcomes: dict[str, Outcome] = {}
+    fetching = fetch_torch()
     for stage in STAGES:
         if full or not stage.full:
             began = time.monotonic()
@@ -159,6 +167,7 @@ def main(arguments: Sequence[str]) -> int:
             outcomes[stage.name] = run_stage(stage)
             print(f"== {stage.name}: {time.monotonic() - began:.0f} s\n", flush=True)
 
+    fetching.wait()
     for name, outcome in outcomes.items():
         for failure in outcome.failed:
             print(f"failed: {name}: {failure}")
