@@ -27,7 +27,9 @@ ROLES = [
 
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-# Commands of the checkout, which the tests themselves are or which take too long here.
+# A command of the checkout that takes what is built.
+QUICKSTART = "scripts/quickstart"
+# Other commands of the checkout, which the tests themselves are or which take too long here.
 CHECKOUT = re.compile(r"^(scripts/\S+|bench/run|\.ci/run|tools/\S+)")
 ELSEWHERE = re.compile(r"^(git clone |cd batchloom$)")
 EXIT_CODE = re.compile(r"^(.*\S)\s+# exit code ([1-9]\d*)\b")
@@ -64,7 +66,10 @@ def runnable(block: Block) -> list[str]:
     exist there instead."""
     commands = []
     for command in block.commands:
-        if script := CHECKOUT.match(command):
+        if command.startswith(QUICKSTART):
+            build = shlex.quote(str(COMMAND.parent))
+            commands.append(f"BATCHLOOM_BUILD={build} {shlex.quote(str(ROOT))}/{command}")
+        elif script := CHECKOUT.match(command):
             assert (ROOT / script[1]).is_file(), f"{place(block)}: there is no {script[1]}"
         elif not ELSEWHERE.match(command):
             here = BUILD.sub(lambda _: shlex.quote(str(COMMAND.parent)), command)

@@ -84,7 +84,7 @@ class Processes:
     def kill_all(self) -> None:
         for process in self._running:
             process.kill()
-            process.wait()
+            process.communicate()
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
         consumers = [started.start_rank(rank, ranks) for rank in range(ranks)]
         producer = started.start_producer()
         wait_for_half(consumers[0])
-        producer.send_signal(signal.SIGKILL)
+        os.kill(producer.pid, signal.SIGKILL)
         first = started.wait(producer)
         if first.status != -signal.SIGKILL:
             raise RunFailed(f"the producer had ended before, with {first.status}")
@@ -111,7 +111,7 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
         exits = [started.wait(consumer).status for consumer in consumers]
         seconds = time.monotonic() - began
         if any(exits):  # It may wait for the ranks for ever.
-            producer.send_signal(signal.SIGTERM)
+            os.kill(producer.pid, signal.SIGTERM)  # send_signal() would take its end from wait().
         assert producer.stdout
         printed = producer.stdout.read()
         second = started.wait(producer)

@@ -15,10 +15,17 @@ PATIENCE_S = 120.0  # For one step.
 
 def main() -> None:
     stream, rank, world_size, steps, path = sys.argv[1:]
-    settings = {"rank": int(rank), "world_size": int(world_size), "group": "quickstart"}
     with (
         open(path, "wb") as file,
-        bl.Consumer(stream, **settings, prefetch_bytes=16 << 20, open_timeout=PATIENCE_S) as data,
+        bl.Consumer(
+            stream,
+            rank=int(rank),
+            world_size=int(world_size),
+            group="quickstart",
+            start=0,  # Nothing but the lead keeps these ranks together: the first may be far ahead.
+            prefetch_bytes=16 << 20,
+            open_timeout=PATIENCE_S,
+        ) as data,
     ):
         while data.cursor < int(steps) and (batch := data.next(timeout=PATIENCE_S)):
             write_batch(file, batch)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 # Made by tools, never by people.
-GENERATED_FOLDERS = {"build", "__pycache__"}
+GENERATED_FOLDERS = {"build", "quickstart-out", "__pycache__"}
 # Hidden folders belong to tools, except this one.
 HIDDEN_FOLDERS_WE_OWN = {".ci"}
 # Each folder in here is a tree of its own: what the rules must find.
