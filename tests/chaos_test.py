@@ -188,8 +188,10 @@ def test_damaged_payload_is_found_at_the_end(tmp_path: Path) -> None:
     assert any(batch.name in problem for problem in problems), problems
 
 
-def chaos(*options: str | Path, program: Path = COMMAND) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "scripts" / "chaos", "store", *map(str, options)]
+def chaos(
+    *options: str | Path, target: str = "store", program: Path = COMMAND
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, ROOT / "scripts" / "chaos", target, *map(str, options)]
     environment = os.environ | {"BATCHLOOM": str(program)}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=280, check=False

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from chaos.settings import Settings
+from chaos.settings import Settings, StreamSettings
 from chaos.step_logs import RankLog
 
 Row = dict[str, Any]
@@ -22,7 +22,9 @@ LEFT_OVER = (
     "trimmed_batches",
     "leftover_slots",
 )
-BATCH = re.compile(r"d/../(?P<producer>[a-z0-9_-]+)\.\d+\.(?P<seq>\d+)\.[0-9a-f]{16}\.tgb")
+BATCH = re.compile(
+    r"d/../(?P<producer>[a-z0-9_-]+)\.(?P<term>\d+)\.(?P<seq>\d+)\.[0-9a-f]{16}\.tgb"
+)
 
 
 def run_json(command: list[str]) -> list[Row]:
@@ -33,7 +35,7 @@ def run_json(command: list[str]) -> list[Row]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def verify_payload(settings: Settings) -> Row:
+def verify_payload(settings: StreamSettings) -> Row:
     """What `store verify` says of the whole stream, every byte of every batch read; also where it
     found something wrong."""
     command = settings.on_stream("store", "verify", "--depth=payload", "--json")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from chaos.settings import GROUP, PRODUCER, Settings
+from chaos.settings import GROUP, PRODUCER, Settings, StreamSettings
 from chaos.step_logs import RankLog
 
 
@@ -19,7 +19,7 @@ class Role:
 
     kind = "role"
 
-    def __init__(self, settings: Settings, name: str, choice: random.Random) -> None:
+    def __init__(self, settings: StreamSettings, name: str, choice: random.Random) -> None:
         self.settings = settings
         self.name = name
         self.choice = choice
@@ -77,6 +77,16 @@ class Role:
         self.listen()
         return status
 
+    def has_open(self, part: str) -> bool:
+        """Whether the process has a file open whose path has this part; nobody has once it died."""
+        for link in Path(f"/proc/{self.pid}/fd").glob("*"):
+            try:
+                if part in str(link.readlink()):
+                    return True
+            except OSError:
+                continue  # It was closed meanwhile.
+        return False
+
     def complaint(self) -> str:
         """The last line that the process has written to stderr."""
         text = self.path("err", self.runs).read_text(encoding="utf-8", errors="replace")
@@ -96,6 +106,7 @@ class Producer(Role):
     """Several of them bear one producer's name, so that each fences the other."""
 
     kind = "producer"
+    settings: Settings
 
     def command(self) -> list[str]:
         return [*self.settings.on_stream("produce"), *self.options()]
@@ -124,7 +135,7 @@ class Consumer(Role):
 
     kind = "consumer"
 
-    def __init__(self, settings: Settings, rank: int, choice: random.Random) -> None:
+    def __init__(self, settings: StreamSettings, rank: int, choice: random.Random) -> None:
         super().__init__(settings, f"rank-{rank}", choice)
         self.rank = rank
         self.log = RankLog(settings.folder / f"rank-{rank}.steps")
@@ -135,7 +146,7 @@ class Consumer(Role):
         options = [f"--rank={self.rank}", f"--group={GROUP}", f"--start={self.first}", "--paced"]
         options += [f"--hashes={self.log.path}", "--json", "--prefetch=1MiB"]
         if self.rank == 0:
-            options += ["--report", f"--report-every={self.settings.lead // 4}"]
+            options += ["--report", f"--report-every={self.settings.report_every}"]
             options += [f"--pin-every={self.settings.pin_every}", "--keep=2"]
         return [*self.settings.on_stream("consume"), *options]
 
@@ -163,6 +174,7 @@ class Reclaimer(Role):
     """Removes what nobody needs, again and again."""
 
     kind = "reclaimer"
+    settings: Settings
 
     def command(self) -> list[str]:
         options = ["--yes", "--list", "--json", "--every=50ms"]

@@ -9,26 +9,41 @@ PRODUCER = "main"
 GROUP = "job"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """A run of the store: its size, and what its producer writes."""
+@dataclass(frozen=True, kw_only=True)
+class StreamSettings:
+    """A stream, and a group that reads it."""
 
     command: Path
     folder: Path
-    kills: int
     seed: int
     seconds_max: float = 1800.0
     fsync: str = "none"
     ranks: int = 8
-    steps_per_object: int = 1
-    ring: bool = True
     lead: int = 48
     pin_every: int = 8
-    slots_kept: int = 64
 
     @property
     def stream(self) -> Path:
         return self.folder / "stream"
+
+    @property
+    def report_every(self) -> int:
+        """Steps between two reports of the group's cursor."""
+        return self.lead // 4
+
+    def on_stream(self, *words: str) -> list[str]:
+        """A command line on this stream: `words` and then its URL and policy."""
+        return [str(self.command), *words, str(self.stream), f"--fsync={self.fsync}"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings(StreamSettings):
+    """A run of the store: its size, and what its producer writes."""
+
+    kills: int
+    steps_per_object: int = 1
+    ring: bool = True
+    slots_kept: int = 64
 
     @property
     def pause_s(self) -> float:
@@ -45,10 +60,6 @@ class Settings:
             "--record-tokens=100",
         ]
         return options + (["--ring"] if self.ring else [])
-
-    def on_stream(self, *words: str) -> list[str]:
-        """A command line on this stream: `words` and then its URL and policy."""
-        return [str(self.command), *words, str(self.stream), f"--fsync={self.fsync}"]
 
 
 def draw_settings(

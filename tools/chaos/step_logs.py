@@ -15,8 +15,8 @@ class RankLog:
         self.hashes: list[str] = []  # By step.
         self.repeats = 0
         self.problems: list[str] = []
+        self.next_step = 0  # What the process that writes must say now.
         self._offset = 0
-        self._next = 0  # What the process that writes must say now.
         path.touch()
 
     @property
@@ -29,7 +29,7 @@ class RankLog:
         self.read_on()
         with self.path.open("r+b") as file:
             file.truncate(self._offset)
-        self._next = first
+        self.next_step = first
 
     def read_on(self) -> None:
         """Takes in the lines that are whole by now."""
@@ -43,9 +43,9 @@ class RankLog:
                 self.add(row["step"], row["hash"])
 
     def add(self, step: int, hash_text: str) -> None:
-        if step != self._next:
-            self.problems.append(f"{self.path.name}: step {step} where {self._next} was next")
-        self._next = step + 1
+        if step != self.next_step:
+            self.problems.append(f"{self.path.name}: step {step} where {self.next_step} was next")
+        self.next_step = step + 1
         if step == self.position:
             self.hashes.append(hash_text)
         elif step > self.position:

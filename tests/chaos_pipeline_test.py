@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The chaos run of a whole pipeline kills what it says, tells where it hit, and judges right."""
+
+import random
+import re
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from chaos.corpus import BAD_LINES, RECORDS, SHARDS, write_corpus
+from chaos.job import Rank, Runner
+from chaos.kill_plan import ANYWHERE, plan_consumer_kills, plan_producer_kills
+from chaos.phases import (
+    AT_LEAD,
+    COMMITTED,
+    ENDED,
+    FIRST_STEP,
+    INDEXING,
+    LAST_STEP,
+    OPENING,
+    READING,
+    UPLOADED,
+    WAITING,
+    ProducerPlace,
+    RankPlace,
+)
+from chaos.pipeline_settings import PipelineSettings, draw_pipeline
+from chaos.pipeline_summary import PipelineSummary
+from chaos.stream_watch import Look, StreamWatch
+from chaos_test import chaos, line_of, write_on
+from cli_test import COMMAND, run, succeed_rows
+
+
+def settings_in(folder: Path, seed: int = 1, **others) -> PipelineSettings:
+    common = {"steps": 20, "fsync": "none", "seconds_max": 60.0, "broken": ""}
+    common |= {"producer_kills": 1, "consumer_kills": 1}
+    return draw_pipeline(command=COMMAND, folder=folder, seed=seed, **common | others)
+
+
+@pytest.mark.parametrize("kills", [0, 1, 2, 3, 7, 8, 10, 33, 100, 1000])
+def test_half_of_a_producers_kills_hit_anywhere_and_a_fifth_after_an_upload(kills: int) -> None:
+    plan = plan_producer_kills(kills)
+    assert plan.total() == kills
+    assert plan[ANYWHERE] == kills // 2
+    assert plan[UPLOADED] >= min(kills, max(1, kills // 5))
+    if kills >= 8:
+        assert min(plan[aim] for aim in (INDEXING, FIRST_STEP, UPLOADED, LAST_STEP)) >= 1
+
+
+@pytest.mark.parametrize("kills", [0, 1, 2, 3, 10, 100, 1000])
+def test_ranks_are_killed_in_their_first_and_last_step(kills: int) -> None:
+    plan = plan_consumer_kills(kills)
+    assert plan.total() == kills
+    assert plan[FIRST_STEP] + plan[LAST_STEP] == min(kills, 2 * max(1, kills // 10))
+    assert plan[FIRST_STEP] - plan[LAST_STEP] in (0, 1)
+
+
+def producer_phase(look: Look | None, lacks_index: bool = False) -> str:
+    place = ProducerPlace(
+        look=look, term_before=7, lacks_index=lacks_index, cursor=20, lead=8, steps=30
+    )
+    return place.phase()
+
+
+def test_phases_of_a_producer() -> None:
+    def at(next_step: int, term: int = 9, uploaded: bool = False) -> Look:
+        return Look(next_step=next_step, term=term, uploaded=uploaded)
+
+    assert producer_phase(None) == OPENING
+    assert producer_phase(None, lacks_index=True) == INDEXING
+    assert producer_phase(at(22), lacks_index=True) == INDEXING
+    assert producer_phase(at(22, term=7)) == OPENING
+    assert producer_phase(at(0, uploaded=True)) == FIRST_STEP
+    assert producer_phase(at(22)) == COMMITTED
+    assert producer_phase(at(22, uploaded=True)) == UPLOADED
+    assert producer_phase(at(27)) == COMMITTED
+    assert producer_phase(at(28)) == AT_LEAD
+    assert producer_phase(at(29)) == AT_LEAD
+    assert producer_phase(at(30)) == ENDED
+
+
+def test_the_last_step_is_one_that_the_lead_allows() -> None:
+    def phase(cursor: int) -> str:
+        look = Look(next_step=29, term=9, uploaded=True)
+        place = ProducerPlace(
+            look=look, term_before=7, lacks_index=False, cursor=cursor, lead=8, steps=30
+        )
+        return place.phase()
+
+    assert [phase(21), phase(22)] == [AT_LEAD, LAST_STEP]
+
+
+def test_phases_of_a_rank() -> None:
+    def phase(step: int, granted: int, next_step: int, has_opened: bool = True) -> str:
+        place = RankPlace(
+            has_opened=has_opened, step=step, granted=granted, next_step=next_step, steps=30
+        )
+        return place.phase()
+
+    assert phase(3, 5, 9, has_opened=False) == OPENING
+    assert phase(3, 5, 9) == READING
+    assert phase(5, 5, 9) == WAITING, "for its trainer"
+    assert phase(3, 5, 3) == WAITING, "for the producer"
+    assert phase(0, 5, 9) == FIRST_STEP
+    assert phase(29, 30, 30) == LAST_STEP
+    assert phase(30, 30, 30) == ENDED
+
+
+def test_an_upload_without_its_slot_is_seen(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    watch = StreamWatch(settings)
+    assert watch.look() is None
+    produce = ("produce", settings.stream, "--synthetic", "--producer=main", "--lead=unlimited")
+    assert run(*produce, "--steps=2").returncode == 0
+    assert watch.look() == Look(next_step=2, term=2, uploaded=False)
+    folder = settings.stream / "d" / "00"
+    folder.mkdir(exist_ok=True)
+    nonce = "0" * 16
+    (folder / f"main.000000000001.000000000002.{nonce}.tgb").touch()
+    assert watch.look() == Look(next_step=2, term=2, uploaded=False), "a dead one's"
+    (folder / f"main.000000000002.000000000001.{nonce}.tgb").touch()
+    assert watch.look() == Look(next_step=2, term=2, uploaded=False), "committed"
+    (folder / f"main.000000000002.000000000002.{nonce}.tgb").touch()
+    assert watch.look() == Look(next_step=2, term=2, uploaded=True)
+    assert run(*produce, "--steps=3").returncode == 0
+    look = watch.look()
+    assert look and (look.next_step, look.uploaded) == (3, False)
+
+
+def test_the_corpus_has_bad_records_and_ids_that_no_index_knows_of(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    write_corpus(tmp_path / "data", 1)
+    write_corpus(tmp_path / "again", 1)
+    write_corpus(tmp_path / "other", 2)
+    for path in (tmp_path / "data").iterdir():
+        assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
+        assert path.read_bytes() != (tmp_path / "other" / path.name).read_bytes()
+    settings.pipeline.write_text(settings.to_toml(), encoding="utf-8")
+    rows = succeed_rows("index", settings.pipeline)
+    bad = {row["source"]: row["bad_records"] for row in rows if "source" in row}
+    assert bad == {"docs": SHARDS * len(BAD_LINES), "chats": 1, "ids": 0}
+    ids = [row for row in rows if row.get("source") == "ids"]
+    assert [row["records"] for row in ids] == [3 * RECORDS]
+    where = (f"--store={settings.stream}", "--fsync=none")
+    made = run("run", settings.pipeline, *where, "--lead=unlimited", "--steps=80")
+    assert made.returncode == 0, made.stderr
+    assert "struck out, and replaced" in made.stderr
+
+
+def test_a_producer_lacks_an_index_until_all_are_there(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path)
+    runner = Runner(settings, random.Random(1))
+    assert runner.lacks_index()
+    write_corpus(tmp_path / "data", 1)
+    settings.pipeline.write_text(settings.to_toml(), encoding="utf-8")
+    succeed_rows("index", settings.pipeline, f"--index-folder={settings.index_folder}")
+    assert not runner.lacks_index()
+    runner.indexes()[0].unlink()
+    assert runner.lacks_index()
+
+
+def test_an_index_that_is_being_written_is_an_open_file(tmp_path: Path) -> None:
+    runner = Runner(settings_in(tmp_path), random.Random(1))
+    folder = tmp_path / ".blidx.tmp"
+    folder.mkdir()
+    script = "import sys; file = open(sys.argv[1], 'w'); print(flush=True); sys.stdin.read()"
+    for path, expected in ((folder / "x", True), (tmp_path / "x", False)):
+        with subprocess.Popen(
+            [sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as runner.process:
+            assert runner.process.stdout
+            runner.process.stdout.readline()
+            assert runner.writes_index() == expected
+            runner.process.send_signal(signal.SIGKILL)
+
+
+def test_a_rank_goes_on_at_its_checkpoint(tmp_path: Path) -> None:
+    rank = Rank(settings_in(tmp_path), 1, random.Random(1))
+    for step in range(11):
+        write_on(rank.log.path, line_of(step, "a"))
+        rank.listen()
+        assert step + 1 - rank.settings.pin_every < rank.checkpoint <= step + 1
+    rank.go_back(9)
+    write_on(rank.log.path, line_of(11, "a"))
+    rank.listen()
+    assert (rank.checkpoint, rank.log.position) == (9, 12)
+    rank.first = rank.checkpoint
+    assert "--start=9" in rank.command()
+    rank.skips = 1
+    assert "--start=10" in rank.command()
+
+
+def test_a_long_run_must_hit_all_that_it_aims_at() -> None:
+    plans = {"producer": plan_producer_kills(50), "consumer": plan_consumer_kills(50)}
+    hits = Counter(
+        {(role, aim, aim): n for role, plan in plans.items() for aim, n in plan.items()}
+    )
+    assert PipelineSummary(hits=hits).is_good()
+    for role, aim in (("producer", UPLOADED), ("producer", INDEXING), ("consumer", LAST_STEP)):
+        missed = hits.copy()
+        missed[role, aim, OPENING] = missed.pop((role, aim, aim))
+        summary = PipelineSummary(hits=missed)
+        assert not summary.is_good()
+        problem = f"problem: no kill of a {role} that was aimed at '{aim}' has hit it"
+        assert problem in summary.to_text()
+        missed["producer", ANYWHERE, ANYWHERE] -= 1
+        assert PipelineSummary(hits=missed).is_good(), "99 kills may miss"
+    assert not PipelineSummary(problems=["a gap"]).is_good()
+
+
+def test_the_histogram_tells_aims_and_hits() -> None:
+    hits = Counter({("producer", UPLOADED, UPLOADED): 2, ("producer", UPLOADED, COMMITTED): 1})
+    hits["consumer", ANYWHERE, WAITING] = 4
+    text = PipelineSummary(hits=hits).to_text()
+    assert f"  producer, {UPLOADED}: {UPLOADED} 2, {COMMITTED} 1\n" in text
+    assert f"  producer, {UPLOADED}: 2 of 3\n" in text
+    assert f"  consumer, {ANYWHERE}: {WAITING} 4\n" in text
+
+
+FEW = ("--producer-kills=2", "--consumer-kills=2", "--steps=24", "--fsync=none")
+
+
+def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
+    done = chaos(*FEW, "--seed=3", "--folder", tmp_path, target="pipeline")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "producer_kills: 2\nconsumer_kills: 2\n" in done.stdout
+    assert "\nsteps: 24\n" in done.stdout
+    assert "chaos: nothing is wrong\n" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("broken", "problem"),
+    [
+        ("skip-step", r"problem: rank-\d.steps: step \d+ where \d+ was next\n"),
+        ("other-weights", r"problem: rank-\d.steps: step \d+ is [0-9a-f]{16}, not [0-9a-f]{16}\n"),
+        ("flip-byte", r"problem: d/../main\.\d+\.\d+\.[0-9a-f]+\.tgb: at byte \d+: run of rank "),
+    ],
+)
+def test_what_is_broken_on_purpose_is_found(tmp_path: Path, broken: str, problem: str) -> None:
+    options = (*FEW, f"--break={broken}", "--seed=4")
+    done = chaos(*options, "--folder", tmp_path, target="pipeline")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(problem, done.stdout), done.stdout
+    assert "chaos: something is wrong\n" in done.stdout
+    assert "again: scripts/chaos pipeline --producer-kills=2 " in done.stdout
+    assert f"--break={broken} --seed=4 --fsync=none\n" in done.stdout
+    (folder,) = tmp_path.iterdir()
+    assert f"stream and logs: {folder}\n" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("option", "complaint"),
+    [
+        ("--producer-kills=-1", "--producer-kills=-1: at least 0"),
+        ("--consumer-kills=-1", "--consumer-kills=-1: at least 0"),
+        ("--steps=11", "--steps=11: at least 12"),
+        ("--break=nothing", "invalid choice: 'nothing'"),
+    ],
+)
+def test_what_cannot_be_run_is_refused(option: str, complaint: str) -> None:
+    done = chaos(option, target="pipeline")
+    assert done.returncode == 2
+    assert complaint in done.stderr

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kills processes of a job: whoever is due, or one in the phase that is aimed at.
+
+A process that is aimed at runs in slices of well below a millisecond. Between them it stands still
+and is looked at, and where it is in the phase it is killed. So it is slow, and meanwhile no other
+kill hits it.
+"""
+
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+
+from chaos.job import Job, Rank
+from chaos.kill_plan import ANYWHERE
+from chaos.looks import stop_and_look
+from chaos.phases import (
+    AT_LEAD,
+    COMMITTED,
+    ENDED,
+    FIRST_STEP,
+    INDEXING,
+    LAST_STEP,
+    OPENING,
+    UPLOADED,
+    ProducerPlace,
+    RankPlace,
+)
+from chaos.pipeline_summary import Hit
+from chaos.roles import Role
+from chaos.scenario import TICK_S, Failure
+
+SLICE_S = 0.0003
+LONG_SLICE_S = 0.005  # Of a process that is far from what is aimed at.
+TICK_AIMED_S = 0.0002
+AIM_PATIENCE_S = 60.0
+
+# What comes once, and where a producer is when it is over.
+COMES_ONCE = {
+    FIRST_STEP: (UPLOADED, COMMITTED, AT_LEAD, LAST_STEP, ENDED),
+    LAST_STEP: (ENDED,),
+}
+
+
+class Killer:
+    """tick() instead of the job's. `anywhere`: by kind of role, the kills that hit anywhere and
+    are left."""
+
+    def __init__(self, job: Job, anywhere: Counter[str], choice: random.Random) -> None:
+        self.job = job
+        self.anywhere = anywhere
+        self.choice = choice
+        self.steps = job.settings.steps
+        self.hits: Counter[Hit] = Counter()
+        self.aimed_at: Role | None = None
+        self.has_skipped = False
+        self.began = time.monotonic()
+        self.due = self.began  # Of the next kill that hits anywhere.
+
+    def tick(self, pause_s: float = TICK_S) -> None:
+        if time.monotonic() - self.began > self.job.settings.seconds_max:
+            left = self.anywhere.total()
+            raise Failure(f"the time was up after {self.hits.total()} kills, {left} of them due")
+        self.job.tick(pause_s)
+        if self.anywhere.total() and time.monotonic() >= self.due:
+            self.hit_anywhere()
+            self.due = time.monotonic() + self.choice.expovariate(1 / self.job.settings.pause_s)
+
+    def tick_until(self, done: Callable[[], bool]) -> None:
+        while not done():
+            self.tick()
+
+    def hit_anywhere(self) -> None:
+        """Producer or rank, as many of each as are planned; nobody where it is not alive."""
+        (kind,) = self.choice.choices([*self.anywhere], weights=[*self.anywhere.values()])
+        role = self.job.producer if kind == "producer" else self.choice.choice(self.job.ranks)
+        if role is not self.aimed_at and role.alive and self.kill(role, ANYWHERE):
+            self.anywhere[kind] -= 1
+
+    def kill(self, role: Role, aim: str, phase: str = "") -> bool:
+        """Whether it was killed: it may have ended before. `phase` is what was seen of it, where
+        that tells more than what is left."""
+        has_opened = isinstance(role, Rank) and role.has_opened()
+        status = role.kill()
+        if status != -signal.SIGKILL:
+            self.job.settle(role, status)
+            return False
+        if isinstance(role, Rank):
+            seen = self.rank_phase(role, has_opened)
+        else:
+            seen = self.producer_phase()
+        self.hits[role.kind, aim, phase or seen] += 1
+        if isinstance(role, Rank) and self.job.settings.broken == "skip-step":
+            role.skips = int(not self.has_skipped)
+            self.has_skipped = True
+        role.rest()
+        return True
+
+    def next_step(self) -> int:
+        look = self.job.watch.look()
+        return look.next_step if look else 0
+
+    def producer_phase(self) -> str:
+        producer = self.job.producer
+        place = ProducerPlace(
+            look=self.job.watch.look(),
+            term_before=producer.term_before,
+            lacks_index=producer.lacks_index(),
+            cursor=self.job.ranks[0].log.next_step,
+            lead=self.job.settings.lead,
+            steps=self.steps,
+        )
+        return place.phase()
+
+    def rank_phase(self, rank: Rank, has_opened: bool) -> str:
+        place = RankPlace(
+            has_opened=has_opened,
+            step=rank.log.next_step,
+            granted=rank.granted,
+            next_step=self.next_step(),
+            steps=self.steps,
+        )
+        return place.phase()
+
+    def aim_at_producer(self, aim: str) -> None:
+        """Kills it once it is in that phase; after too long a wait wherever it is."""
+        producer = self.aimed_at = self.job.producer
+        end = time.monotonic() + AIM_PATIENCE_S
+        while True:
+            self.prepare(aim)
+            self.tick(TICK_AIMED_S)
+            if not producer.alive:
+                continue
+            stop_and_look(producer.pid)
+            phase = self.seen_of_producer(aim)
+            if phase == aim or self.is_over(aim, phase) or time.monotonic() > end:
+                if self.kill(producer, aim, phase):
+                    break
+            elif phase == AT_LEAD or (aim == UPLOADED and phase in (INDEXING, OPENING)):
+                self.run_long(producer)
+            else:
+                self.run_a_slice(producer)
+        self.aimed_at = None
+
+    def is_over(self, aim: str, phase: str) -> bool:
+        """Whether this aim cannot be hit any more."""
+        if aim == UPLOADED:
+            return phase == AT_LEAD and self.next_step() == self.steps - 1
+        return phase in COMES_ONCE.get(aim, ())
+
+    def run_a_slice(self, role: Role) -> None:
+        """Nobody sleeps meanwhile: who sleeps may be woken too late."""
+        end = time.monotonic() + self.choice.uniform(0.0, SLICE_S)
+        role.send(signal.SIGCONT)
+        while time.monotonic() < end:
+            pass
+        if role.alive:
+            stop_and_look(role.pid)
+
+    def run_long(self, role: Role) -> None:
+        """Where it is far from what is aimed at."""
+        role.send(signal.SIGCONT)
+        time.sleep(self.choice.uniform(0.0, LONG_SLICE_S))
+
+    def prepare(self, aim: str) -> None:
+        """Gives the producer something to do of the kind that is aimed at."""
+        job = self.job
+        if aim == INDEXING and not job.producer.lacks_index():
+            job.stop(job.producer)
+            self.choice.choice(job.producer.indexes()).unlink()
+            job.let_go(job.producer)
+        elif aim == UPLOADED and job.producer.alive and self.producer_phase() == AT_LEAD:
+            if job.ranks[0].log.next_step >= job.allowed:  # The last of them has read all it may.
+                job.allowed = min(job.most_allowed, job.allowed + self.choice.randint(1, 3))
+
+    def seen_of_producer(self, aim: str) -> str:
+        """Of a stopped one. For the aim of indexing only an index that is being written counts."""
+        phase = self.producer_phase()
+        if aim == phase == INDEXING and not self.job.producer.writes_index():
+            return OPENING
+        return phase
+
+    def aim_at_rank(self, aim: str, step: int) -> None:
+        """Kills a rank between its opening of the stream and its delivery of the step; after too
+        long a wait wherever it is. Its checkpoint is just before the step."""
+        rank = self.aimed_at = self.choice.choice(self.job.ranks)
+        end = time.monotonic() + AIM_PATIENCE_S
+        while not self.kill_before(rank, aim, step):
+            if time.monotonic() > end and rank.alive and self.kill(rank, aim):
+                break
+        rank.stays_at = self.aimed_at = None
+
+    def kill_before(self, rank: Rank, aim: str, step: int) -> bool:
+        """One try: whether the rank was killed where it was to be."""
+        self.job.stop(rank)
+        rank.go_back(step)
+        self.job.let_go(rank)
+        self.job.tick_until(lambda: rank.alive, f"{rank.name} to start")
+        rank.grant(step + 1)
+        while rank.alive and rank.log.next_step == step:
+            stop_and_look(rank.pid)
+            rank.listen()
+            reads = rank.has_opened() and self.next_step() > step and rank.log.next_step == step
+            if reads and self.choice.random() < 0.5 and self.kill(rank, aim, aim):
+                return True
+            rank.send(signal.SIGCONT)
+            self.tick(TICK_AIMED_S)
+        return False
