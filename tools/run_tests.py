@@ -84,6 +84,11 @@ STAGES = (
         full=True,
     ),
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
+    Stage(
+        "chaos-pipeline",
+        (("scripts/chaos", "pipeline", "--producer-kills=10", "--consumer-kills=10"),),
+        full=True,
+    ),
     Stage("fuzz", (("scripts/fuzz", "--seconds=8"),), full=True),
 )
 
