@@ -22,7 +22,7 @@ from quickstart.tamper import BREAKS, rewrite
 from quickstart.verdict import Judge, Verdict
 
 ROOT = Path(__file__).resolve().parent.parent
-STEPS = 20
+STEPS = 40
 RANKS = 8
 SPOILED = 9  # The step that tests change.
 VERDICT = "every step on every rank exactly once: "
@@ -56,10 +56,10 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Folder:
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
-        ("skip-step", "rank 3: 1 steps are missing, the first is step 6"),
-        ("dup-step", "rank 3: step 6 came 2 times"),
-        ("flip-byte", "step 6: rank 3 has part "),
-        ("swap-rank", "step 6: rank 3 has what the plan gives to rank 5"),
+        ("skip-step", "rank 3: 1 steps are missing, the first is step 13"),
+        ("dup-step", "rank 3: step 13 came 2 times"),
+        ("flip-byte", "step 13: rank 3 has part "),
+        ("swap-rank", "step 13: rank 3 has what the plan gives to rank 5"),
     ],
 )
 def test_what_was_spoiled_is_found(tmp_path: Path, how: str, reason: str) -> None:
@@ -183,8 +183,8 @@ def one_more(steps: list[Step]) -> None:
         (lose_micro_batch, "step 9: ranks have different numbers of micro-batches"),
         (change_labels, "step 9: ranks were told of"),
         (change_state, "step 9: ranks have different states"),
-        (one_more, "rank 3: step 20 came, and the last is step 19"),
-        (list.clear, "rank 3: 20 steps are missing, the first is step 0"),
+        (one_more, "rank 3: step 40 came, and the last is step 39"),
+        (list.clear, "rank 3: 40 steps are missing, the first is step 0"),
     ],
 )
 def test_every_change_is_found(
@@ -200,7 +200,7 @@ def test_a_rank_that_was_killed_is_not_enough(replay: Replay, tmp_path: Path) ->
     cut.write_bytes(files[7].read_bytes()[:-70_000])
     assert "rank 7: its process did not come to its end" in replay.judge([*files[:7], cut]).reasons
     nowhere = replay.judge([*files[:7], tmp_path / "nowhere"]).reasons
-    assert "rank 7: 20 steps are missing, the first is step 0" in nowhere
+    assert "rank 7: 40 steps are missing, the first is step 0" in nowhere
 
 
 def test_a_plan_with_other_parts_is_found(kept: Folder) -> None:

@@ -48,6 +48,9 @@ class Folder:
     def of_rank(self, rank: int) -> Path:
         return self.delivered / f"rank-{rank}"
 
+    def count_batch_objects(self) -> int:
+        return sum(1 for _ in self.stream.glob("d/*/*"))
+
     def make(self) -> None:
         """Empty, in place of a former quickstart's. NotOurs where anything else is in it."""
         ours = [self.data, self.pipeline, self.stream, self.report, self.delivered, self.log]

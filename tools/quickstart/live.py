@@ -2,7 +2,9 @@
 """The run itself, in real processes.
 
 1. All ranks and the producer start together; the ranks wait for a stream that is not there yet.
-2. When rank 0 has half of the steps, the producer is killed, and another one is started.
+2. When rank 0 has half of the steps, the producer is killed as soon as it writes the next batch
+   object, and another one is started. Rank 0 goes no further than a few steps meanwhile, so that
+   there are steps to make.
 3. All come to their end: the ranks when they have all steps, the producer when it has made them.
 """
 
@@ -20,7 +22,9 @@ from typing import TextIO
 from quickstart.folder import Folder
 from quickstart.options import Options
 
-PATIENCE_S = 120.0
+
+OBJECT_TIME_S = 5.0
+POLL_S = 0.0002
 
 
 class RunFailed(Exception):
@@ -54,18 +58,21 @@ class Processes:
     def start_producer(self) -> subprocess.Popen[str]:
         steps = f"--steps={self._options.steps}"
         words = [str(self._options.command), "run", "pipeline.toml", steps, "--reclaim-every=never"]
-        return self._start([*words, "--json"])
+        return self._start([*words, "--json"], stdin=subprocess.DEVNULL)
 
     def start_rank(self, rank: int, ranks: int) -> subprocess.Popen[str]:
         file = self._folder.of_rank(rank).resolve()
         words = ["./stream", rank, ranks, self._options.steps, file]
-        return self._start([sys.executable, "-m", "quickstart.rank", *map(str, words)])
+        # The first is told when to go on; for the others there is nothing to read.
+        stdin = subprocess.PIPE if rank == 0 else subprocess.DEVNULL
+        return self._start([sys.executable, "-m", "quickstart.rank", *map(str, words)], stdin)
 
-    def _start(self, words: list[str]) -> subprocess.Popen[str]:
+    def _start(self, words: list[str], stdin: int) -> subprocess.Popen[str]:
         tools = str(self._options.build / "python"), os.environ["PYTHONPATH"]
         process = subprocess.Popen(
             words,
             cwd=self._folder.path,
+            stdin=stdin,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(tools)},
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -103,11 +110,13 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
         consumers = [started.start_rank(rank, ranks) for rank in range(ranks)]
         producer = started.start_producer()
         wait_for_half(consumers[0])
+        wait_for_batch_object(folder)
         os.kill(producer.pid, signal.SIGKILL)
         first = started.wait(producer)
         if first.status != -signal.SIGKILL:
             raise RunFailed(f"the producer had ended before, with {first.status}")
         producer = started.start_producer()
+        go_on(consumers[0])
         exits = [started.wait(consumer).status for consumer in consumers]
         seconds = time.monotonic() - began
         if any(exits):  # It may wait for the ranks for ever.
@@ -125,6 +134,19 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
             producer_memory_bytes=max(first.peak_memory_bytes, second.peak_memory_bytes),
             exits=exits,
         )
+
+
+def wait_for_batch_object(folder: Folder) -> None:
+    """The moment is not the point: after a while without one, the producer may be killed too."""
+    deadline = time.monotonic() + OBJECT_TIME_S
+    before = folder.count_batch_objects()
+    while folder.count_batch_objects() == before and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+
+
+def go_on(consumer: subprocess.Popen[str]) -> None:
+    assert consumer.stdin
+    consumer.stdin.close()
 
 
 def wait_for_half(consumer: subprocess.Popen[str]) -> None:

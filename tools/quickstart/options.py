@@ -12,8 +12,8 @@ from quickstart.tamper import BREAKS
 ROOT = Path(__file__).resolve().parents[2]
 PIPELINE = ROOT / "examples" / "quickstart" / "pipeline.toml"
 STEPS = 240
-# So that the producer, which is killed when half of the steps were delivered, has some to make yet.
-LEAST_STEPS = 20
+# So that the producer, which is killed when rank 0 has half of the steps, has some to make yet.
+LEAST_STEPS = 40
 USAGE = 2
 
 

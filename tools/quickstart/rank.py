@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank, a process of its own: takes step after step while they are made, and writes down what
-it got. `python -m quickstart.rank STREAM RANK WORLD_SIZE STEPS FILE` prints a line at half of them.
+it got. `python -m quickstart.rank STREAM RANK WORLD_SIZE STEPS FILE` prints a line when it has half
+of them, and a few steps later waits for the end of stdin.
 """
 
 import resource
@@ -11,6 +12,7 @@ import batchloom as bl
 from quickstart.delivered import write_batch, write_end
 
 PATIENCE_S = 120.0  # For one step.
+STEPS_TO_GO_ON = 8
 
 
 def main() -> None:
@@ -31,6 +33,8 @@ def main() -> None:
             write_batch(file, batch)
             if batch.step + 1 == int(steps) // 2:
                 print("half", flush=True)
+            if batch.step + 1 == int(steps) // 2 + STEPS_TO_GO_ON:
+                sys.stdin.read()
         write_end(file, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10)
 
 
