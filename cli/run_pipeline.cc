@@ -76,11 +76,14 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   const StopSignals signals(runtime);
   const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
   const std::uint32_t workers = config.limits.workers.value_or(default_workers());
-  BL_ASSIGN_OR_RETURN(
-      const SourcesOnDisk opened,
-      open_sources(config, runtime,
-                   {.workers = workers, .folder = args.index_folder, .on_shard = log_indexed},
-                   until_signal));
+  auto sources = open_sources(
+      config, runtime, {.workers = workers, .folder = args.index_folder, .on_shard = log_indexed},
+      until_signal);
+  if (sources.is(ErrorKind::kCancelled) && signals.came()) {
+    log_info("stopped before all was indexed; the next run goes on with the indexing");
+    return Status::ok();
+  }
+  BL_ASSIGN_OR_RETURN(const SourcesOnDisk opened, std::move(sources));
 
   BL_ASSIGN_OR_RETURN(const auto store, store::OpenStore::create(location, runtime));
   const CallOptions call = short_call(runtime);

@@ -194,6 +194,21 @@ def test_however_it_ends_nothing_is_lost(folder: Path, how: signal.Signals) -> N
     succeed("store", "verify", "./stream", "--depth=payload")
 
 
+def test_a_stop_while_it_indexes_is_no_failure(folder: Path) -> None:
+    line = json.dumps({"text": "a" * 999}) + "\n"
+    (folder / "docs-9.jsonl").write_text(line * 30_000, encoding="utf-8")
+    with subprocess.Popen(
+        [COMMAND, "run", "p.toml"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while not (folder / "docs-2.jsonl.blidx").exists():  # docs-9 is the next, and large.
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "")
+    assert "stopped before all was indexed" in err
+    assert not (folder / "stream").exists()
+
+
 def test_without_a_consumer_it_stops_at_its_lead(folder: Path) -> None:
     write_pipeline(folder, lead="3")
     process = subprocess.Popen(

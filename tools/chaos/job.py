@@ -186,10 +186,8 @@ class Job:
 
     def settle(self, role: Role, status: int) -> None:
         """A process has ended by itself, or because it was asked to."""
-        complaint = role.complaint()
-        was_stopped = role in self.held and complaint.startswith("batchloom: cancelled: ")
-        if status not in (0, -signal.SIGTERM) and not was_stopped:
-            raise Failure(f"{role.name} ended with {status}: {complaint}")
+        if status not in (0, -signal.SIGTERM):
+            raise Failure(f"{role.name} ended with {status}: {role.complaint()}")
         has_ended = role is self.producer or role.log.position == self.settings.steps
         role.ending = self.finishing and has_ended
         role.rest()
