@@ -115,8 +115,9 @@ void StoreJudge::membership_read(store::Step step, const std::optional<store::Me
   for (store::Slot slot = newest_before; slot <= history_.newest(); ++slot) {
     const SlotFacts* facts = history_.slot(slot);
     if (facts == nullptr) continue;
-    const store::MembershipRow* row =
-        step < facts->first_step ? nullptr : membership_at(*facts, step);
+    // That of the last step stays when it is trimmed.
+    const bool is_kept = step >= facts->first_step || step + 1 == facts->next_step;
+    const store::MembershipRow* row = is_kept ? membership_at(*facts, step) : nullptr;
     if (row == nullptr && !told) return;
     if (row == nullptr || !told) continue;
     const bool same = row->from_step == told->from_step && row->digest == told->digest;

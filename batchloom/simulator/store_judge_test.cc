@@ -362,9 +362,12 @@ TEST(StoreJudge, AReaderIsGivenTheMembershipOfItsTime) {
   told.stream.commit(told.stream.batch("a"));
   told.stream.commit(told.stream.intent(2));
   told.stream.commit(told.stream.trim(2));
-  told.judge.membership_read(Step(1), std::nullopt, Slot(10));
+  told.judge.membership_read(Step(0), std::nullopt, Slot(10));
+  told.judge.membership_read(Step(1), membership(1, 1), Slot(10));  // Of the last step.
   EXPECT_TRUE(told.stream.is_right());
-  EXPECT_EQ(told.judge.counts().memberships_read, 7U);
+  EXPECT_EQ(told.judge.counts().memberships_read, 8U);
+  told.judge.membership_read(Step(1), std::nullopt, Slot(10));
+  EXPECT_TRUE(told.stream.breaks_only("I15", "was given a membership for step 1"));
 }
 
 TEST(StoreJudge, I15AReaderIsGivenNoOtherMembership) {
