@@ -2,6 +2,7 @@
 // `batchloom run`: a pipeline in this process, until its end or a signal.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "batchloom/base/log.h"
