@@ -60,6 +60,7 @@ def rows(found: Findings) -> Iterator[tuple[str, str]]:
         f"slowest rank over mean {balance.before:.2f} as drawn, {balance.after:.2f} as planned; "
         f"{balance.over_bound:.2f} of the lower bound",
     )
+    yield "", f"as the cost model predicts it, in {balance.steps} of the steps"
     per_second = tokens / live.seconds / 1e6
     yield "speed", f"{live.seconds:.1f} s, {per_second:.2f} M tokens/s, start included"
     producer, rank = live.producer_memory_bytes / MIB, found.rank_memory_bytes / MIB
