@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shards of tests/fixtures are what their writer writes."""
+"""The shards of tests/fixtures are what their writers write."""
 
 import subprocess
 import sys
@@ -13,3 +13,21 @@ def test_shards_are_fresh(tmp_path: Path) -> None:
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     stored = {path.name: path.read_bytes() for path in (FIXTURES / "shards").iterdir()}
     assert stored == written, "run python3 tests/fixtures/write_shards.py"
+
+
+def content(path: Path) -> bytes:
+    command = ["gzip" if path.suffix == ".gz" else "zstd", "-dc"]
+    with path.open("rb") as file:
+        return subprocess.run(command, stdin=file, capture_output=True, check=True).stdout
+
+
+def test_compressed_shards_hold_what_was_compressed(tmp_path: Path) -> None:
+    """Other versions of the commands may write other bytes."""
+    subprocess.run([FIXTURES / "compress_shards.sh", tmp_path], check=True)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == sorted(path.name for path in (FIXTURES / "compressed").iterdir())
+    for name in written:
+        shard = "empty.jsonl" if name.startswith("empty") else "text.jsonl"
+        plain = (FIXTURES / "shards" / shard).read_bytes()
+        assert content(tmp_path / name) == plain, name
+        assert content(FIXTURES / "compressed" / name) == plain, name

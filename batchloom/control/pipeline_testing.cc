@@ -29,8 +29,6 @@ const NamedFiles& plain_files() {
                   {"ids/*", {"ids/a.bin", "ids/a.idx", "ids/b.bin", "ids/b.idx"}},
                   {"ids/b.idx", {"ids/b.idx"}},
                   {"data/x.parquet", {"data/x.parquet"}},
-                  {"data/x.jsonl.gz", {"data/x.jsonl.gz"}},
-                  {"data/x.jsonl.zst", {"data/x.jsonl.zst"}},
                   {"data/x.tar", {"data/x.tar"}},
                   {"data/odd.name", {"data/odd.name"}}},
       .texts = {}};

@@ -147,8 +147,7 @@ Result<std::unique_ptr<sources::ShardReader>> RecordFetcher::take_reader(const S
   }
   const sources::RecordSource& source = sources_.source(shard.source);
   BL_ASSIGN_OR_RETURN(auto file, source.open_shard(shard.shard, pool_, call));
-  return sources_.opener(shard.source)
-      .open(std::move(file), source.shards()[shard.shard.value].index, pool_, call);
+  return sources_.opener(shard.source).open(std::move(file), pool_, call);
 }
 
 void RecordFetcher::give_back(const ShardName& shard,

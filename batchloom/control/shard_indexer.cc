@@ -3,17 +3,10 @@
 
 #include <utility>
 
-#include "batchloom/sources/jsonl_scan.h"
 #include "batchloom/sources/sidecar_build.h"
 #include "batchloom/sources/sidecar_index.h"
 
 namespace batchloom::control {
-namespace {
-
-/// Of places of a shard's records, in memory while it is indexed: 2^27 records.
-constexpr std::uint64_t kOffsetsMaxBytes = std::uint64_t{2} << 30;
-
-}  // namespace
 
 Result<sources::SidecarTotals> index_shard(const ShardOpener& opener, const std::string& path,
                                            const IndexOutput& output, sources::FilePool& pool,
@@ -25,13 +18,10 @@ Result<sources::SidecarTotals> index_shard(const ShardOpener& opener, const std:
   std::unique_ptr<sources::ByteReader> file = pool.reader(build.shard, build.stamp);
   BL_ASSIGN_OR_RETURN(build.header.shard, sources::fingerprint_of(build.stamp, *file, call));
   build.header.rules = opener.rules();
-  std::shared_ptr<const sources::RecordOffsets> offsets;
   if (opener.keeps_ids()) {
     build.header.contents = {.id_width_bytes = opener.id_width_bytes(), .loss_intervals = true};
-    BL_ASSIGN_OR_RETURN(offsets, sources::scan_jsonl_offsets(*file, kOffsetsMaxBytes, call));
   }
-  BL_ASSIGN_OR_RETURN(const auto reader,
-                      opener.open(std::move(file), std::move(offsets), pool, call));
+  BL_ASSIGN_OR_RETURN(const auto reader, opener.open(std::move(file), pool, call));
   return sources::build_sidecar(*reader, build, output.files, call);
 }
 

@@ -6,7 +6,7 @@
 #include "batchloom/base/hash.h"
 #include "batchloom/construction/token_span.h"
 #include "batchloom/control/source_files.h"
-#include "batchloom/sources/jsonl_reader.h"
+#include "batchloom/sources/jsonl_file.h"
 #include "batchloom/sources/megatron.h"
 
 namespace batchloom::control {
@@ -64,12 +64,12 @@ std::vector<std::string> ShardOpener::files(const std::string& path) const {
 }
 
 Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
-    std::unique_ptr<sources::ByteReader> file,
-    std::shared_ptr<const sources::RecordOffsets> offsets, sources::FilePool& pool,
+    std::unique_ptr<sources::ByteReader> file, sources::FilePool& pool,
     const CallOptions& call) const {
   if (format_ == SourceFormat::kJsonl) {
-    return sources::open_jsonl(std::move(file), std::move(offsets),
-                               {.fields = fields_, .loss_on = loss_on_}, *tokenizer_);
+    const sources::Compression compression = sources::compression_of(file->name());
+    return sources::open_jsonl_file({.bytes = std::move(file), .compression = compression},
+                                    {.fields = fields_, .loss_on = loss_on_}, *tokenizer_, call);
   }
   BL_ASSIGN_OR_RETURN(const sources::MegatronPaths pair,
                       sources::megatron_paths(std::string(file->name())));

@@ -38,13 +38,13 @@ class ShardOpener {
   /// Of ids of this vocabulary, in an index: 2 or 4.
   std::uint8_t id_width_bytes() const;
 
-  /// A reader of the shard; `file` is that of indexed_file(). `offsets`: where its records lie, for
-  /// formats that do not say so themselves. Other files are opened by `pool`, which outlives the
-  /// reader. Errors: those of open_jsonl() and open_megatron().
-  Result<std::unique_ptr<sources::ShardReader>> open(
-      std::unique_ptr<sources::ByteReader> file,
-      std::shared_ptr<const sources::RecordOffsets> offsets, sources::FilePool& pool,
-      const CallOptions& call) const;
+  /// A reader of the shard, which needs no index; `file` is that of indexed_file(). Other files are
+  /// opened by `pool`, which outlives the reader. Blocks: where a format does not say where its
+  /// records lie, for as long as a pass over the shard takes. Errors: those of open_jsonl_file()
+  /// and open_megatron().
+  Result<std::unique_ptr<sources::ShardReader>> open(std::unique_ptr<sources::ByteReader> file,
+                                                     sources::FilePool& pool,
+                                                     const CallOptions& call) const;
 
  private:
   ShardOpener(SourceFormat format, sources::RecordFields fields, sources::LossOn loss_on,

@@ -17,11 +17,11 @@ namespace {
 // By the longest suffix first, where one ends with another.
 constexpr std::array kFormats = {
     KnownFormat{"jsonl", ".jsonl", SourceFormat::kJsonl},
+    KnownFormat{"jsonl", ".jsonl.gz", SourceFormat::kJsonl},
+    KnownFormat{"jsonl", ".jsonl.zst", SourceFormat::kJsonl},
     KnownFormat{"megatron", ".bin", SourceFormat::kMegatron},
     KnownFormat{"megatron", ".idx", SourceFormat::kMegatron},
     KnownFormat{"parquet", ".parquet", std::nullopt},
-    KnownFormat{"gzip", ".gz", std::nullopt},
-    KnownFormat{"zstd", ".zst", std::nullopt},
     KnownFormat{"tar", ".tar", std::nullopt},
     KnownFormat{"text", ".txt", std::nullopt},
     KnownFormat{"arrow", ".arrow", std::nullopt},

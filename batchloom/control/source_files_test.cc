@@ -13,8 +13,9 @@ TEST(SourceFiles, NamesTellFormats) {
   EXPECT_EQ(format_of_path("a/b.jsonl")->built, SourceFormat::kJsonl);
   EXPECT_EQ(format_of_path("a.bin")->built, SourceFormat::kMegatron);
   EXPECT_EQ(format_of_path("a.idx")->built, SourceFormat::kMegatron);
-  EXPECT_EQ(format_of_path("a.jsonl.gz")->name, "gzip");
-  EXPECT_EQ(format_of_path("a.tar.gz")->name, "gzip");
+  EXPECT_EQ(format_of_path("a.jsonl.gz")->built, SourceFormat::kJsonl);
+  EXPECT_EQ(format_of_path("a.jsonl.zst")->built, SourceFormat::kJsonl);
+  EXPECT_EQ(format_of_path("a.tar.gz"), nullptr);
   EXPECT_EQ(format_of_path("a.json"), nullptr);
   EXPECT_EQ(format_of_path("jsonl"), nullptr);
   EXPECT_EQ(format_of_name("parquet")->built, std::nullopt);

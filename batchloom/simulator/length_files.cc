@@ -14,8 +14,8 @@
 #include "batchloom/simulator/csv_rows.h"
 #include "batchloom/simulator/input_file.h"
 #include "batchloom/sources/byte_reader.h"
-#include "batchloom/sources/jsonl_reader.h"
-#include "batchloom/sources/jsonl_scan.h"
+#include "batchloom/sources/decoder.h"
+#include "batchloom/sources/jsonl_file.h"
 #include "batchloom/sources/megatron_index.h"
 
 namespace batchloom::simulator {
@@ -211,8 +211,13 @@ Result<std::vector<std::uint32_t>> read_documents(const std::string& path) {
   return std::move(lengths).finish("at least one document");
 }
 
-/// Of the places of records in memory: 2^27 records.
-constexpr std::uint64_t kPlacesMaxBytes = std::uint64_t{2} << 30;
+/// A path with its capitals made small, for its ending.
+std::string lower_case(std::string path) {
+  for (char& c : path) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return path;
+}
 
 Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
   if (file.tokenizer == nullptr) {
@@ -220,10 +225,11 @@ Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
         "{}: a record of JSON Lines has a length once it is tokenized; say who does", file.path));
   }
   BL_ASSIGN_OR_RETURN(auto bytes, sources::open_file(file.path));
-  BL_ASSIGN_OR_RETURN(auto places, sources::scan_jsonl_offsets(*bytes, kPlacesMaxBytes, {}));
-  BL_ASSIGN_OR_RETURN(const auto reader,
-                      sources::open_jsonl(std::move(bytes), std::move(places),
-                                          {.fields = file.fields}, *file.tokenizer));
+  BL_ASSIGN_OR_RETURN(
+      const auto reader,
+      sources::open_jsonl_file({.bytes = std::move(bytes),
+                                .compression = sources::compression_of(lower_case(file.path))},
+                               {.fields = file.fields}, *file.tokenizer, {}));
   LengthList lengths(file.path);
   sources::RecordSize size;
   for (std::uint64_t record = 0; record < reader->records(); ++record) {
@@ -232,14 +238,6 @@ Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
     if (size.tokens > 0) BL_RETURN_IF_ERROR(lengths.add(size.tokens));
   }
   return std::move(lengths).finish("records of JSON Lines with tokens");
-}
-
-/// A path with its capitals made small, for its ending.
-std::string lower_case(std::string path) {
-  for (char& c : path) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return path;
 }
 
 Status not_yet(const std::string& path, std::string_view kind) {
@@ -252,14 +250,13 @@ Status not_yet(const std::string& path, std::string_view kind) {
 }  // namespace
 
 bool is_json_lines(const std::string& path) {
-  return lower_case(path).ends_with(".jsonl");
+  const std::string name = lower_case(path);
+  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || name.ends_with(".jsonl.zst");
 }
 
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
   const std::string path = lower_case(file.path);
-  for (const std::string_view ending : {".json", ".jsonl.zst", ".jsonl.gz"}) {
-    if (path.ends_with(ending)) return not_yet(file.path, "such JSON");
-  }
+  if (path.ends_with(".json")) return not_yet(file.path, "such JSON");
   if (path.ends_with(".parquet")) return not_yet(file.path, "Parquet");
   const bool is_csv = path.ends_with(".csv");
   if (!is_csv && !file.column.empty()) {

@@ -113,7 +113,7 @@ TEST(LengthFiles, TextThatIsNoneIsNamedByLine) {
   };
   for (const auto& [content, why] : cases) expect_refused("a.txt", content, "", why);
   expect_refused("a.txt", "5\n", "tokens", "only .csv files have columns");
-  expect_refused("a.jsonl.gz", "", "", "such JSON files cannot be read yet; write the lengths as");
+  expect_refused("a.json", "", "", "such JSON files cannot be read yet; write the lengths as");
   expect_refused("a.parquet", "PAR1", "", "Parquet files cannot be read yet");
 }
 
@@ -201,6 +201,19 @@ TEST(LengthFiles, RecordsOfJsonLinesHaveAsManyTokensAsTheyAreGiven) {
   EXPECT_EQ(
       record_lengths_in("{\"q\": \"abc\", \"a\": \"de\"}", sources::AnswerFields{"q", "a"}).value(),
       (Lengths{5}));
+}
+
+TEST(LengthFiles, CompressedJsonLinesAreReadToo) {
+  // A raw block, and no checksum: RFC 8878, 3.1.1.
+  std::string content = "\x28\xb5\x2f\xfd\x20\x0e\x71";
+  content += std::string(2, '\0') + "{\"text\": \"ab\"}";
+  const std::string path = path_of("r.JSONL.zst");
+  std::ofstream(path, std::ios::binary) << content;
+  EXPECT_EQ(
+      read_lengths(
+          {.path = path, .tokenizer = &bytes_tokenizer(), .fields = sources::TextField{"text"}})
+          .value(),
+      (Lengths{2}));
 }
 
 TEST(LengthFiles, JsonLinesThatAreWrongAreNamedByRecordAndByte) {

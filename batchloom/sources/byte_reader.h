@@ -14,7 +14,8 @@
 
 namespace batchloom::sources {
 
-/// A file's bytes, read by position. Several threads may read at once. Kinds of errors: faults.h.
+/// A file's bytes, read by position. Several threads may read at once, unless the maker says
+/// otherwise. Kinds of errors: faults.h.
 class ByteReader {
  public:
   virtual ~ByteReader() = default;

@@ -45,7 +45,7 @@ const JsonlSettings kTokenSettings = {
 Result<std::unique_ptr<ShardReader>> open_scanned(std::unique_ptr<ByteReader> file,
                                                   const JsonlSettings& settings,
                                                   const Tokenizer& tokenizer = plain_bytes()) {
-  BL_ASSIGN_OR_RETURN(auto offsets, scan_jsonl_offsets(*file, kOffsetsBytes, {}));
+  BL_ASSIGN_OR_RETURN(auto offsets, scan_jsonl_offsets(*stream_of(*file), kOffsetsBytes, {}));
   return open_jsonl(std::move(file), std::move(offsets), settings, tokenizer);
 }
 
@@ -62,7 +62,7 @@ ReaderFormat jsonl_format(const std::string& name, const JsonlSettings& settings
 ReaderFormat indexed_format(const std::string& name, const JsonlSettings& settings) {
   ReaderFormat format = jsonl_format(name, settings);
   const auto file = read_bytes("", format.files[0]);
-  const auto offsets = scan_jsonl_offsets(*file, kOffsetsBytes, {}).value();
+  const auto offsets = scan_jsonl_offsets(*stream_of(*file), kOffsetsBytes, {}).value();
   format.open = [=](ShardFiles files) -> Result<std::unique_ptr<ShardReader>> {
     if (files[0]->size_bytes() == 0) return open_scanned(std::move(files[0]), settings);
     return open_jsonl(std::move(files[0]), offsets, settings, plain_bytes());

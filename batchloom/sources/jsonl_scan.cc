@@ -107,34 +107,33 @@ class OffsetsInMemory final : public RecordOffsets {
 
 }  // namespace
 
-Status scan_jsonl(ByteReader& file, const CallOptions& call, const PlaceSink& found) {
-  const std::uint64_t size = file.size_bytes();
-  Bytes buffer(std::min<std::uint64_t>(size, kScanBufferBytes));
-  const std::span start = std::span(buffer).first(std::min(buffer.size(), kSniffedBytes));
-  BL_RETURN_IF_ERROR(file.read_at(0, start, call));
-  BL_RETURN_IF_ERROR(check_encoding(as_text(start), file.name()));
-  std::uint64_t offset = as_text(start).starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0;
-  LineSplitter lines(offset, found);
-  while (offset < size) {
-    const std::span chunk =
-        std::span(buffer).first(std::min<std::uint64_t>(buffer.size(), size - offset));
-    BL_RETURN_IF_ERROR(file.read_at(offset, chunk, call));
+Status scan_jsonl(ByteStream& content, const CallOptions& call, const PlaceSink& found) {
+  Bytes buffer(kScanBufferBytes);
+  BL_ASSIGN_OR_RETURN(std::size_t size, content.read(buffer, call));
+  ByteSpan chunk = std::span(buffer).first(size);
+  BL_RETURN_IF_ERROR(
+      check_encoding(as_text(chunk.first(std::min(size, kSniffedBytes))), content.name()));
+  const std::size_t begin = as_text(chunk).starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0;
+  LineSplitter lines(begin, found);
+  chunk = chunk.subspan(begin);
+  while (!chunk.empty()) {
     BL_RETURN_IF_ERROR(lines.add(chunk));
-    offset += chunk.size();
+    BL_ASSIGN_OR_RETURN(size, content.read(buffer, call));
+    chunk = std::span(buffer).first(size);
   }
   return lines.end_line();
 }
 
-Result<std::shared_ptr<const RecordOffsets>> scan_jsonl_offsets(ByteReader& file,
+Result<std::shared_ptr<const RecordOffsets>> scan_jsonl_offsets(ByteStream& content,
                                                                 std::uint64_t max_bytes,
                                                                 const CallOptions& call) {
   std::vector<RecordPlace> places;
-  BL_RETURN_IF_ERROR(scan_jsonl(file, call, [&](const RecordPlace& place) {
+  BL_RETURN_IF_ERROR(scan_jsonl(content, call, [&](const RecordPlace& place) {
     if ((places.size() + 1) * sizeof(RecordPlace) > max_bytes) {
       return Status::exhausted(
           fmt::format("{}: the offsets of more than {} records do not fit into {} bytes; index the "
                       "file",
-                      file.name(), places.size(), max_bytes));
+                      content.name(), places.size(), max_bytes));
     }
     places.push_back(place);
     return Status::ok();

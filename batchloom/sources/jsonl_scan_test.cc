@@ -25,7 +25,8 @@ std::unique_ptr<ByteReader> jsonl_file(const std::string& text) {
 /// The lines that a scan of `text` finds.
 Result<std::vector<std::string>> lines_of(const std::string& text) {
   std::vector<std::string> lines;
-  BL_RETURN_IF_ERROR(scan_jsonl(*jsonl_file(text), {}, [&](const RecordPlace& place) {
+  const auto file = jsonl_file(text);
+  BL_RETURN_IF_ERROR(scan_jsonl(*stream_of(*file), {}, [&](const RecordPlace& place) {
     lines.push_back(text.substr(place.offset_bytes, place.size_bytes));
     return Status::ok();
   }));
@@ -127,7 +128,7 @@ class LongLine final : public ByteReader {
 TEST(JsonlScan, ALineOfAnyLengthNeedsTheSameBuffer) {
   LongLine file(std::uint64_t{16} << 20);
   std::vector<RecordPlace> places;
-  ASSERT_TRUE(scan_jsonl(file, {}, [&](const RecordPlace& place) {
+  ASSERT_TRUE(scan_jsonl(*stream_of(file), {}, [&](const RecordPlace& place) {
                 places.push_back(place);
                 return Status::ok();
               }).is_ok());
@@ -138,24 +139,25 @@ TEST(JsonlScan, ALineOfAnyLengthNeedsTheSameBuffer) {
 TEST(JsonlScan, AnErrorOfTheCallerAndAStopEndIt) {
   const auto file = jsonl_file("1\n2\n3\n");
   int calls = 0;
-  const Status status = scan_jsonl(*file, {}, [&](const RecordPlace&) {
+  const Status status = scan_jsonl(*stream_of(*file), {}, [&](const RecordPlace&) {
     return ++calls == 2 ? Status::exhausted("enough") : Status::ok();
   });
   EXPECT_TRUE(status.is(ErrorKind::kExhausted));
   EXPECT_EQ(calls, 2);
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_TRUE(scan_jsonl(*file, {.deadline = kNever, .stop = stop.get_token()}, [](const auto&) {
-                return Status::ok();
-              }).is(ErrorKind::kCancelled));
+  EXPECT_TRUE(scan_jsonl(*stream_of(*file), {.deadline = kNever, .stop = stop.get_token()},
+                         [](const auto&) { return Status::ok(); })
+                  .is(ErrorKind::kCancelled));
 }
 
 TEST(JsonlScan, OffsetsInMemoryAreBounded) {
   const auto file = jsonl_file("1\n22\n3\n");
-  const auto offsets = scan_jsonl_offsets(*file, 3 * sizeof(RecordPlace), {}).value();
+  const auto offsets = scan_jsonl_offsets(*stream_of(*file), 3 * sizeof(RecordPlace), {}).value();
   ASSERT_EQ(offsets->count(), 3U);
   EXPECT_EQ(offsets->place(1), (RecordPlace{2, 2}));
-  const Status status = scan_jsonl_offsets(*file, 3 * sizeof(RecordPlace) - 1, {}).status();
+  const Status status =
+      scan_jsonl_offsets(*stream_of(*file), 3 * sizeof(RecordPlace) - 1, {}).status();
   EXPECT_TRUE(status.is(ErrorKind::kExhausted));
   EXPECT_EQ(status.message(),
             "a.jsonl: the offsets of more than 2 records do not fit into 47 bytes; index the file");

@@ -57,14 +57,9 @@ inline constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{1} << 31;
 /// Of its buffers, what a reader keeps from one record to the next.
 inline constexpr std::uint64_t kKeptBytes = std::uint64_t{4} << 20;
 
-/// What going from one record to any other costs.
-enum class Access : std::uint8_t {
-  kRandom,   ///< The same for all.
-  kForward,  ///< The further the later; going back begins at the shard's start.
-};
-
 /// The records of one shard, numbered from 0 in the shard's order. Reading is a pure function of
-/// the shard and the settings: neither the order of calls nor other readers change a record.
+/// the shard and the settings: neither the order of calls nor other readers change a record. What
+/// going from one record to another costs depends on the format.
 /// One thread at a time; any number of readers of a shard may be open. While nothing is read, a
 /// reader holds no buffers. Every format's reader passes reader_conformance_testing.h.
 class ShardReader {
@@ -74,7 +69,6 @@ class ShardReader {
   /// What errors call the shard: its path.
   virtual std::string_view name() const = 0;
   virtual std::uint64_t records() const = 0;
-  virtual Access access() const { return Access::kRandom; }
 
   /// Reads a record into `out`, whose memory is used again: nullopt, or why the record is bad, and
   /// then `out` has only its place. Blocks for as long as the storage does. Other errors: faults.h;

@@ -40,7 +40,7 @@ class SidecarBuildTest : public testing::Test {
 
   std::unique_ptr<ShardReader> open_by_scan() const {
     auto file = open_file(files_.shards[0]).value();
-    auto offsets = scan_jsonl_offsets(*file, 1'000, {}).value();
+    auto offsets = scan_jsonl_offsets(*stream_of(*file), 1'000, {}).value();
     return open_with(std::move(file), std::move(offsets));
   }
 

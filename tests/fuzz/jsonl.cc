@@ -54,7 +54,7 @@ void check_good(const Record& record, std::string_view line) {
 
 void attempt(ByteSpan bytes, const JsonlSettings& settings) {
   auto file = read_bytes("fuzz.jsonl", Bytes(bytes.begin(), bytes.end()));
-  const auto offsets = scan_jsonl_offsets(*file, 1 << 20, {});
+  const auto offsets = scan_jsonl_offsets(*stream_of(*file), 1 << 20, {});
   if (!offsets.is_ok()) return BL_CHECK(offsets.is(ErrorKind::kCorruption), "another refusal");
   const auto reader = open_jsonl(std::move(file), *offsets, settings, bytes_tokenizer()).value();
   std::uint64_t end = 0;

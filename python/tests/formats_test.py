@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same records give every rank the same tensors, whatever format their files have."""
+
+import json
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import batchloom as bl
+import pytest
+from conftest import Run
+
+RANKS = 4
+PIPELINE = """
+seed = 5
+[store]
+url = "./stream"
+lead_steps = "unlimited"
+[topology]
+axes = "dp=4"
+capacity = 512
+[step]
+tokens = 4096
+max_sample_tokens = 256
+[tokens]
+tokenizer = "bytes"
+vocab = 300
+end = [299]
+[[source]]
+name = "docs"
+files = ["docs-*"]
+order = "{order}"
+weight = 0.7
+exhausted = "drop"
+[[source]]
+name = "chats"
+files = ["chats.*"]
+fields = {{ prompt = "q", answer = "a" }}
+order = "{order}"
+weight = 0.3
+exhausted = "drop"
+"""
+
+Records = list[dict[str, str]]
+Write = Callable[[Path, Records], None]
+
+
+def lines(records: Records) -> bytes:
+    return "".join(json.dumps(record) + "\n" for record in records).encode()
+
+
+def write_plain(path: Path, records: Records) -> None:
+    Path(f"{path}.jsonl").write_bytes(lines(records))
+
+
+def compressed(command: list[str], content: bytes) -> bytes:
+    return subprocess.run(command, input=content, capture_output=True, check=True).stdout
+
+
+def halves(content: bytes) -> tuple[bytes, bytes]:
+    """Cut within a line."""
+    half = len(content) // 2 + 1
+    return content[:half], content[half:]
+
+
+def write_gzip(path: Path, records: Records) -> None:
+    Path(f"{path}.jsonl.gz").write_bytes(compressed(["gzip"], lines(records)))
+
+
+def write_members(path: Path, records: Records) -> None:
+    parts = (compressed(["gzip"], half) for half in halves(lines(records)))
+    Path(f"{path}.jsonl.gz").write_bytes(b"".join(parts))
+
+
+def write_zstd(path: Path, records: Records) -> None:
+    Path(f"{path}.jsonl.zst").write_bytes(compressed(["zstd", "-q"], lines(records)))
+
+
+def write_frames(path: Path, records: Records) -> None:
+    parts = (compressed(["zstd", "-q"], half) for half in halves(lines(records)))
+    Path(f"{path}.jsonl.zst").write_bytes(b"".join(parts))
+
+
+FORMATS: dict[str, Write] = {
+    "plain": write_plain,
+    "gzip": write_gzip,
+    "gzip_members": write_members,
+    "zstd": write_zstd,
+    "zstd_frames": write_frames,
+}
+
+
+def records_of(rng: random.Random, count: int, *fields: str) -> Records:
+    def text() -> str:
+        return "".join(rng.choice("abcdefgh \u00e4\u20ac\n") for _ in range(rng.randrange(500)))
+
+    return [{field: text() for field in fields} for _ in range(count)]
+
+
+def write_sources(folder: Path, write: Write) -> None:
+    rng = random.Random(11)
+    for shard in range(2):
+        write(folder / f"docs-{shard}", records_of(rng, 40, "text"))
+    write(folder / "chats", records_of(rng, 30, "q", "a"))
+
+
+def tensors(stream: Path) -> list[list[tuple[bytes, ...]]]:
+    """Of each rank: of each micro-batch, in order, what a trainer gets."""
+    ranks = []
+    for rank in range(RANKS):
+        with bl.Consumer(stream, rank=rank, world_size=RANKS, start=0) as data:
+            ranks.append([
+                tuple(a.tobytes() for a in (mb.tokens, mb.labels, mb.positions, mb.cu_seqlens))
+                for batch in data
+                for mb in batch.micro_batches
+            ])
+    return ranks
+
+
+@pytest.mark.parametrize("order", ["file", "random"])
+def test_every_format_gives_every_rank_the_same_tensors(
+    run: Run, tmp_path: Path, order: str
+) -> None:
+    given = {}
+    for name, write in FORMATS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        write_sources(folder, write)
+        (folder / "p.toml").write_text(PIPELINE.format(order=order), encoding="utf-8")
+        run("run", folder / "p.toml", "--fsync=none")
+        given[name] = tensors(folder / "stream")
+    assert len(given["plain"][0]) > 5
+    for name, of_format in given.items():
+        assert of_format == given["plain"], name
