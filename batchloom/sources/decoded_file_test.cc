@@ -139,6 +139,21 @@ TEST(DecodedFile, AfterAFailureOfTheStorageItReadsOn) {
             Bytes(content.begin() + 1'000'000, content.begin() + 2'500'000));
 }
 
+TEST(DecodedFile, WhatIsDamagedIsDamagedHoweverOftenItIsRead) {
+  Bytes file = zstd_of(noise(300'000), 300'000);
+  const ContentMap map = map_of(file);
+  // The header of the second block: of a type that there is not (RFC 8878, 3.1.1.2.2).
+  const std::size_t second_block = 4 + 1 + 4 + 3 + (128 << 10);
+  file[second_block] |= std::byte{6};
+  const auto decoded = open_decoded(read_bytes("a.zst", file), map).value();
+  const Bytes first = read_range(*decoded, 0, 100'000);
+  Bytes out(100'000);
+  const Status status = decoded->read_at(first.size(), out, {});
+  EXPECT_EQ(status.kind(), ErrorKind::kCorruption);
+  EXPECT_EQ(decoded->read_at(first.size(), out, {}).to_string(), status.to_string());
+  EXPECT_EQ(read_range(*decoded, 0, first.size()), first);
+}
+
 TEST(DecodedFile, AnotherFilesMapGivesItselfAway) {
   const Bytes longer = zstd_of(noise(200'000), 200'000);
   const Bytes shorter = zstd_of(noise(100'000), 100'000);
