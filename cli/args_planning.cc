@@ -39,16 +39,13 @@ Result<std::uint64_t> tokens_of(std::string_view option, const std::string& text
 }
 
 Status check_strategy(const std::string& name) {
-  const auto names = planning::strategy_names();
-  if (std::ranges::find(names, name) != names.end()) return Status::ok();
   if (name == planning::to_string(planning::Balance::kTwoModule)) {
     return Status::invalid(fmt::format(
         "{} evens out pictures and tokens together, and lengths have no pictures; of tokens alone "
         "two_level does it",
         name));
   }
-  return Status::invalid(
-      fmt::format("no strategy is called '{}'; there are {}", name, fmt::join(names, ", ")));
+  return planning::find_strategy(name).status();
 }
 
 Status parse_contexts(const std::string& text, std::vector<std::uint32_t>& contexts) {

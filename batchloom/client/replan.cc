@@ -26,8 +26,9 @@ bool is_in(const auto& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::string_view strategy_of(const StepPlan& stored) {
-  return is_in(planning::strategy_names(), stored.strategy) ? stored.strategy : kDefaultStrategy;
+const planning::Strategy& strategy_of(const StepPlan& stored) {
+  const auto stored_one = planning::find_strategy(stored.strategy);
+  return stored_one.is_ok() ? **stored_one : **planning::find_strategy(kDefaultStrategy);
 }
 
 std::uint32_t capacity_of(const StoredStep& stored) {
@@ -73,15 +74,15 @@ Result<planning::CostModel> Replanner::costs_of(const store::BatchOrigin& origin
 
 Status Replanner::check_longest(const StoredStep& stored, std::uint32_t capacity_tokens) const {
   const std::uint32_t tokens = stored.origin.max_sample_tokens;
-  const std::string_view strategy = strategy_of(stored.indexed.plan);
-  const bool is_hdp = strategy == "hdp";
-  const std::uint64_t ranks = is_hdp ? topology_.hdp_size() : topology_.extent(model::Axis::kCp);
+  const planning::Strategy& strategy = strategy_of(stored.indexed.plan);
+  const std::uint64_t ranks = planning::ranks_of_a_sample(topology_, strategy.spread);
   if (tokens <= ranks * capacity_tokens) return Status::ok();
   return Status::does_not_fit(fmt::format(
       "samples of the stream may have {} tokens (max_sample_tokens), and {} on {} has room for {}: "
       "{} {} of capacity {}; use more ranks{}",
-      tokens, strategy, to_string(topology_), ranks * capacity_tokens, ranks,
-      ranks == 1 ? "rank" : "ranks", capacity_tokens, is_hdp ? "" : " along cp"));
+      tokens, strategy.name, to_string(topology_), ranks * capacity_tokens, ranks,
+      ranks == 1 ? "rank" : "ranks", capacity_tokens,
+      strategy.spread == planning::Spread::kHdp ? "" : " along cp"));
 }
 
 Result<StepPlan> Replanner::plan(const StoredStep& stored) {
@@ -92,8 +93,7 @@ Result<StepPlan> Replanner::plan(const StoredStep& stored) {
   if (stored.origin.min_share_tokens != 0) inputs.min_share_tokens = stored.origin.min_share_tokens;
   inputs.offload = stored.origin.offload;
   const StepPlan& before = stored.indexed.plan;
-  BL_ASSIGN_OR_RETURN(StepPlan plan,
-                      planning::plan_with(strategy_of(before), inputs, before.samples));
+  BL_ASSIGN_OR_RETURN(StepPlan plan, strategy_of(before).plan(inputs, before.samples));
   restore_order(before.samples, plan);
   return plan;
 }

@@ -10,6 +10,7 @@
 #include "batchloom/base/check.h"
 #include "batchloom/base/random.h"
 #include "batchloom/planning/builtin_costs.h"
+#include "batchloom/planning/graph_layout.h"
 #include "batchloom/planning/sample_graph.h"
 
 namespace batchloom::construction {
@@ -109,9 +110,8 @@ planning::GraphSpec Corpus::graph(planning::Balance balance) const {
                            .weight = planning::Schedule(planning::Weight(1)),
                            .exhausted = planning::Exhausted::kDrop});
   }
-  const bool hybrid = balance == planning::Balance::kHdp;
   planning::Selection text(planning::Modality::kText);
-  text.distribute(hybrid ? planning::Spread::kHdp : planning::Spread::kDp)
+  text.distribute(planning::spread_of(balance))
       .cost("h200-llama7b")
       .balance(balance,
                {.capacity_tokens = shape_.capacity_tokens, .min_share_tokens = 8, .offload = true})

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <string>
 
+#include "batchloom/planning/strategies.h"
+
 namespace batchloom::construction {
 namespace {
 
@@ -87,7 +89,8 @@ Status compare(model::Step step, std::span<const SampleMeta* const> members,
 
 /// Collectives of fixed groups take place once per micro-batch.
 Status check_counts(const model::StepPlan& plan) {
-  if (plan.strategy == planning::to_string(planning::Balance::kHdp)) return Status::ok();
+  const auto strategy = planning::find_strategy(plan.strategy);
+  if (strategy.is_ok() && (*strategy)->spread == planning::Spread::kHdp) return Status::ok();
   for (std::size_t rank = 1; rank < plan.ranks.size(); ++rank) {
     if (plan.ranks[rank].size() == plan.ranks[0].size()) continue;
     return Status::invalid(fmt::format(

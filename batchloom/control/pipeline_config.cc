@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/pipeline_config.h"
 
+#include "batchloom/planning/graph_layout.h"
+#include "batchloom/planning/strategies.h"
+
 namespace batchloom::control {
 
 bool takes_part(const SourceConfig& source, const RunConfig& run) {
@@ -10,8 +13,7 @@ bool takes_part(const SourceConfig& source, const RunConfig& run) {
 
 std::uint32_t ranks_of_a_part(const PipelineConfig& config) {
   const model::Topology& topology = config.topology.axes;
-  return config.balance.strategy == planning::Balance::kHdp ? topology.hdp_size()
-                                                            : topology.extent(model::Axis::kCp);
+  return planning::ranks_of_a_sample(topology, planning::spread_of(config.balance.strategy));
 }
 
 }  // namespace batchloom::control

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/pipeline_graph.h"
 
+#include "batchloom/planning/graph_layout.h"
+
 namespace batchloom::control {
 namespace {
 
@@ -44,14 +46,13 @@ planning::GraphSpec graph_of(const PipelineConfig& config) {
                                 .cost = balance.costs,
                                 .balance = balance.strategy});
   }
-  graph.selections.push_back(
-      {.modality = planning::Modality::kText,
-       .distribute = balance.strategy == Balance::kHdp ? Spread::kHdp : Spread::kDp,
-       .cost = balance.costs,
-       .balance = balance.strategy,
-       .options = {.capacity_tokens = config.topology.capacity_tokens,
-                   .min_share_tokens = balance.min_share_tokens,
-                   .offload = balance.offload}});
+  graph.selections.push_back({.modality = planning::Modality::kText,
+                              .distribute = planning::spread_of(balance.strategy),
+                              .cost = balance.costs,
+                              .balance = balance.strategy,
+                              .options = {.capacity_tokens = config.topology.capacity_tokens,
+                                          .min_share_tokens = balance.min_share_tokens,
+                                          .offload = balance.offload}});
   return graph;
 }
 

@@ -190,13 +190,13 @@ GraphFaults find_faults(const GraphSpec& graph) {
 GraphFaults find_layout_faults(const model::Topology& topology, const GraphSpec& graph) {
   const SelectionSpec& text = *graph.find(Modality::kText);
   const std::uint32_t cp = topology.extent(model::Axis::kCp);
-  const bool is_hdp = *text.balance == Balance::kHdp;
-  if (cp == 1 || is_hdp == (*text.distribute == Spread::kHdp)) return {};
+  const Spread along = spread_of(*text.balance);
+  if (cp == 1 || *text.distribute == along) return {};
   return {{.call = GraphCall::kDistribute,
            .selection = static_cast<std::size_t>(&text - graph.selections.data()),
-           .reason = fmt::format("{} lays out over {}, and cp={}; distribute along {}",
-                                 to_string(*text.balance), is_hdp ? "dp and cp" : "groups along dp",
-                                 cp, is_hdp ? "hdp" : "dp")}};
+           .reason = fmt::format(
+               "{} lays out over {}, and cp={}; distribute along {}", to_string(*text.balance),
+               along == Spread::kHdp ? "dp and cp" : "groups along dp", cp, to_string(along))}};
 }
 
 GraphFaults find_faults_on(const model::Topology& topology, const GraphSpec& graph) {

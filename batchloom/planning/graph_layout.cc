@@ -1,45 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/planning/graph_layout.h"
 
+#include <string_view>
 #include <utility>
 
 #include "batchloom/planning/graph_check.h"
-#include "batchloom/planning/grouped.h"
-#include "batchloom/planning/hdp.h"
 #include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/strategies.h"
 #include "batchloom/planning/two_module.h"
 
 namespace batchloom::planning {
 namespace {
 
-GroupedBalance grouped_balance(Balance balance) {
-  switch (balance) {
-    case Balance::kNone: return GroupedBalance::kNone;
-    case Balance::kLpt: return GroupedBalance::kLpt;
-    case Balance::kKarmarkarKarp: return GroupedBalance::kKarmarkarKarp;
-    default: return GroupedBalance::kTwoLevel;
-  }
+/// Without pictures, two_module is two_level.
+std::string_view strategy_of(Balance balance) {
+  return to_string(balance == Balance::kTwoModule ? Balance::kTwoLevel : balance);
 }
 
 }  // namespace
 
+Spread spread_of(Balance balance) {
+  return (*find_strategy(strategy_of(balance)))->spread;
+}
+
 Result<model::StepPlan> lay_out_text(const SelectionSpec& text, const model::Topology& topology,
                                      const std::vector<model::SampleMeta>& members) {
-  std::vector<model::PlanSample> samples = plan_samples_of(members);
-  if (*text.balance == Balance::kHdp) {
-    HdpOptions options;
-    options.capacity_tokens = text.options.capacity_tokens;
-    options.min_share_tokens = text.options.min_share_tokens;
-    options.offload = text.options.offload;
-    options.ring = !topology.levels().empty();
-    BL_ASSIGN_OR_RETURN(const HdpPlanner planner,
-                        HdpPlanner::create(*text.cost, topology, options));
-    return planner.plan(std::move(samples));
-  }
-  GroupedOptions options;
-  options.balance = grouped_balance(*text.balance);
-  options.capacity_tokens = text.options.capacity_tokens;
-  return plan_grouped(*text.cost, topology, options, std::move(samples));
+  return plan_with(strategy_of(*text.balance),
+                   {.costs = *text.cost,
+                    .topology = topology,
+                    .capacity_tokens = text.options.capacity_tokens,
+                    .min_share_tokens = text.options.min_share_tokens,
+                    .offload = text.options.offload},
+                   plan_samples_of(members));
 }
 
 Result<GraphPlan> lay_out(const GraphSpec& graph, const model::Topology& topology,

@@ -29,7 +29,11 @@ struct GraphPlan {
 Result<GraphPlan> lay_out(const GraphSpec& graph, const model::Topology& topology,
                           std::vector<model::SampleMeta> members);
 
-/// Tokens alone, by a balance other than two_module (which then is two_level).
+/// What text must be distributed along, where cp has several ranks: as its strategy spreads tokens,
+/// and along dp by two_module.
+Spread spread_of(Balance balance);
+
+/// Tokens alone, by the strategy of the balance's name; by two_level where that is two_module.
 /// Precondition: the selection is one of text without faults.
 Result<model::StepPlan> lay_out_text(const SelectionSpec& text, const model::Topology& topology,
                                      const std::vector<model::SampleMeta>& members);

@@ -42,26 +42,33 @@ Result<model::StepPlan> paper_balance_with(const StrategyInputs& inputs, StepSam
                std::move(samples));
 }
 
-struct Strategy {
-  std::string_view name;
-  Result<model::StepPlan> (*plan)(const StrategyInputs&, StepSamples);
-};
+constexpr auto kOurs = StrategyKind::kOurs;
+constexpr auto kBaseline = StrategyKind::kBaseline;
+constexpr StrategyTakes kNothing;
+constexpr StrategyTakes kContext{.context = true};
+constexpr StrategyTakes kOffload{.offload = true};
+constexpr StrategyTakes kShareAndOffload{.min_share = true, .offload = true};
+constexpr StrategyTakes kAllOfHdp{.min_share = true, .offload = true, .levels = true};
 
 constexpr Strategy kStrategies[] = {
-    {"static_cp", plan_static_cp},
-    {"naive_hdp", plan_naive_hdp},
-    {"megatron", plan_megatron},
-    {"verl_kk", plan_verl_kk},
-    {"none", grouped_with<GroupedBalance::kNone>},
-    {"lpt", grouped_with<GroupedBalance::kLpt>},
-    {"kk", grouped_with<GroupedBalance::kKarmarkarKarp>},
-    {"two_level", grouped_with<GroupedBalance::kTwoLevel>},
-    {"dp_balance", paper_balance_with<plan_dp_balance>},
-    {"pp_balance", paper_balance_with<plan_pp_balance>},
-    {"hdp", hdp_with},
+    {"static_cp", kBaseline, Spread::kDp, kContext, plan_static_cp},
+    {"naive_hdp", kBaseline, Spread::kHdp, kOffload, plan_naive_hdp},
+    {"megatron", kBaseline, Spread::kHdp, kNothing, plan_megatron},
+    {"verl_kk", kBaseline, Spread::kDp, kContext, plan_verl_kk},
+    {"none", kOurs, Spread::kDp, kNothing, grouped_with<GroupedBalance::kNone>},
+    {"lpt", kOurs, Spread::kDp, kNothing, grouped_with<GroupedBalance::kLpt>},
+    {"kk", kOurs, Spread::kDp, kNothing, grouped_with<GroupedBalance::kKarmarkarKarp>},
+    {"two_level", kOurs, Spread::kDp, kNothing, grouped_with<GroupedBalance::kTwoLevel>},
+    {"dp_balance", kBaseline, Spread::kHdp, kShareAndOffload, paper_balance_with<plan_dp_balance>},
+    {"pp_balance", kBaseline, Spread::kHdp, kShareAndOffload, paper_balance_with<plan_pp_balance>},
+    {"hdp", kOurs, Spread::kHdp, kAllOfHdp, hdp_with},
 };
 
 }  // namespace
+
+std::span<const Strategy> strategies() {
+  return kStrategies;
+}
 
 std::vector<std::string_view> strategy_names() {
   std::vector<std::string_view> names;
@@ -69,14 +76,21 @@ std::vector<std::string_view> strategy_names() {
   return names;
 }
 
+Result<const Strategy*> find_strategy(std::string_view name) {
+  const auto* const found = std::ranges::find(kStrategies, name, &Strategy::name);
+  if (found != std::end(kStrategies)) return found;
+  return Status::invalid(fmt::format("no strategy is called '{}'; there are {}", name,
+                                     fmt::join(strategy_names(), ", ")));
+}
+
 Result<model::StepPlan> plan_with(std::string_view strategy, const StrategyInputs& inputs,
                                   std::vector<model::PlanSample> samples) {
-  const auto* const found = std::ranges::find(kStrategies, strategy, &Strategy::name);
-  if (found == std::end(kStrategies)) {
-    return Status::invalid(fmt::format("no strategy is called {:?}; there are {}", strategy,
-                                       fmt::join(strategy_names(), ", ")));
-  }
+  BL_ASSIGN_OR_RETURN(const Strategy* const found, find_strategy(strategy));
   return found->plan(inputs, std::move(samples));
+}
+
+std::uint32_t ranks_of_a_sample(const model::Topology& topology, Spread spread) {
+  return spread == Spread::kHdp ? topology.hdp_size() : topology.extent(model::Axis::kCp);
 }
 
 }  // namespace batchloom::planning
