@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "batchloom/base/random.h"
 #include "batchloom/model/sample_meta.h"
+#include "batchloom/model/step_plan.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/cost_model.h"
 
@@ -30,7 +32,16 @@ inline CostModel text_costs() {
   return builtin_cost_model("h200-llama7b").value();
 }
 
-/// Records 0, 1, 2, ... of source 0. Every third has pictures, some of them many.
+/// Every third sample has pictures, some of them many.
+inline void add_pictures(Random& random, model::SampleMeta& sample) {
+  if (random.below(3) != 0) return;
+  const std::uint64_t pictures = 1 + random.below(random.below(8) == 0 ? 12 : 3);
+  for (std::uint64_t picture = 0; picture < pictures; ++picture) {
+    sample.image_patches.push_back(64 + static_cast<std::uint32_t>(random.below(4'000)));
+  }
+}
+
+/// Records 0, 1, 2, ... of source 0.
 inline std::vector<model::SampleMeta> vision_samples(std::uint64_t seed, std::size_t count,
                                                      std::uint32_t longest) {
   Random random(seed);
@@ -40,13 +51,24 @@ inline std::vector<model::SampleMeta> vision_samples(std::uint64_t seed, std::si
     sample.id.index = model::RecordIndex(i);
     sample.tokens = 1 + static_cast<std::uint32_t>(random.below(longest));
     sample.valid_labels = sample.tokens - 1;
-    if (random.below(3) != 0) continue;
-    const std::uint64_t pictures = 1 + random.below(random.below(8) == 0 ? 12 : 3);
-    for (std::uint64_t picture = 0; picture < pictures; ++picture) {
-      sample.image_patches.push_back(64 + static_cast<std::uint32_t>(random.below(4'000)));
-    }
+    add_pictures(random, sample);
   }
   return samples;
+}
+
+/// The same samples, whatever their order, with the pictures that their ids say.
+inline std::vector<model::SampleMeta> with_pictures(std::span<const model::PlanSample> samples) {
+  std::vector<model::SampleMeta> result;
+  for (const model::PlanSample& sample : samples) {
+    model::SampleMeta& meta = result.emplace_back();
+    meta.id = sample.id;
+    meta.tokens = sample.tokens;
+    meta.valid_labels = sample.valid_labels;
+    meta.first_position = sample.first_position;
+    Random random(model::hash_of(sample.id));
+    add_pictures(random, meta);
+  }
+  return result;
 }
 
 }  // namespace batchloom::planning
