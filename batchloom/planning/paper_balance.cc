@@ -118,7 +118,7 @@ Status PaperBalance::add_long(std::uint32_t row) {
   const std::uint32_t degree =
       options_.offload ? degree_with_offload(tokens) : (tokens - 1) / capacity + 1;
   if (degree > ranks_) {
-    return Status::invalid(fmt::format(
+    return Status::does_not_fit(fmt::format(
         "sample {} of {} tokens needs {} ranks of {} tokens and there are {}; raise the capacity, "
         "allow activations on the host, or cut samples at fewer tokens (max_sample_tokens)",
         to_string(samples_[row].id), tokens, degree, capacity, ranks_));
