@@ -3,6 +3,7 @@
 // say.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +39,16 @@ inline double quantile(std::vector<double> values, double share) {
 
 inline double median(const std::vector<double>& values) {
   return quantile(values, 0.5);
+}
+
+/// User and system, of RUSAGE_SELF, or of RUSAGE_CHILDREN that were waited for.
+inline double cpu_seconds(int whose) {
+  rusage usage = {};
+  BL_CHECK(getrusage(whose, &usage) == 0, "getrusage");
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 /// A process that runs `body` and hands its numbers over when it ends. Forked, so it must be made

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <map>
 
 #include "batchloom/base/freed_memory.h"
@@ -31,6 +30,7 @@
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/ring_traffic.h"
 #include "batchloom/simulator/length_distributions.h"
+#include "bench/bars.h"
 #include "bench/measure.h"
 #include "bench/planner_cases.h"
 #include "bench/planner_memory.h"
@@ -211,13 +211,7 @@ AgainstBest measure_against_best(int steps) {
   return result;
 }
 
-/// What a figure should be.
-struct Bar {
-  std::string_view figure;
-  double at_least = 0;
-  double at_most = 0;
-};
-constexpr double kAny = std::numeric_limits<double>::infinity();
+/// Times are of an idle core.
 constexpr Bar kBars[] = {
     {"r64_gap", 1, 1.01},
     {"r512_32m_gap", 1, 1.01},
@@ -232,19 +226,6 @@ constexpr Bar kBars[] = {
     {"brute_worst", 1, 1.10},
     {"brute_bounds_above", 0, 0},
 };
-
-/// How many are missed. Times are of an idle core.
-int report_bars(const std::map<std::string, double>& figures) {
-  int missed = 0;
-  for (const Bar& bar : kBars) {
-    const double value = figures.at(std::string(bar.figure));
-    const bool reached = bar.at_least <= value && value <= bar.at_most;
-    if (!reached) ++missed;
-    fmt::print(stderr, "{}: {:.4g}, should be from {} to {}: {}\n", bar.figure, value, bar.at_least,
-               bar.at_most, reached ? "reached" : "MISSED");
-  }
-  return missed;
-}
 
 /// A process for each case, since a peak never falls.
 void measure_all_memory(std::map<std::string, double>& figures) {
@@ -288,7 +269,7 @@ int run(const Effort& effort) {
   fmt::print(stderr, "pipelines of 4 stages\n");
   const auto runtime = make_real_runtime();
   PipelineBench(*runtime).measure(effort.seeds, rows, figures);
-  figures["bars_missed"] = report_bars(figures);
+  figures["bars_missed"] = report_bars(kBars, figures);
   std::vector<std::string> shown;
   for (const auto& [name, value] : figures) {
     shown.push_back(fmt::format(R"("{}": {:.5g})", name, value));

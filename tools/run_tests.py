@@ -18,7 +18,7 @@ REPORTS = ROOT / "build" / "reports"
 JOBS = os.cpu_count() or 1
 
 TORCH = ("scripts/setup", "--torch")
-BENCHMARKS = ("commit", "planner", "sidecars", "store")
+BENCHMARKS = ("commit", "pipeline", "planner", "sidecars", "store")
 
 Command = tuple[str, ...]
 
