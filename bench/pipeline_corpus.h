@@ -37,9 +37,9 @@ control::PipelineConfig pipeline_over(const Corpus& corpus, std::uint64_t steps)
 std::vector<std::vector<std::uint64_t>> stored_order(Runtime& runtime,
                                                      const control::PipelineConfig& config);
 
-/// The CPU seconds of nothing but the copies: samples are gathered from the memory-mapped file, step
-/// by step, written as a file, read back, and the file is removed. Two buffers serve all steps.
-/// `folder` exists.
+/// The CPU seconds of nothing but the copies: step by step, samples are gathered from the
+/// memory-mapped file, written as a file, read back, and the file is removed. Two buffers serve all
+/// steps. `folder` exists.
 double cpu_of_bare_copies(const Corpus& corpus,
                           const std::vector<std::vector<std::uint64_t>>& order,
                           const std::string& folder);
