@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every plan of HdpPlanner, for lengths as they come and as they are hard.
+// What holds for every plan of HdpPlanner, for lengths as they come and as they are hard, beyond what
+// holds for every strategy (strategy_properties_test.cc).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "batchloom/base/random.h"
 #include "batchloom/base/real_runtime.h"
@@ -13,83 +13,15 @@
 #include "batchloom/model/plan_digest.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/length_testing.h"
 
 namespace batchloom::planning {
 namespace {
 
-using Lengths = std::vector<std::uint32_t>;
 using model::StepPlan;
 
 constexpr std::uint32_t kPropertyCapacity = 8192;
 constexpr std::uint32_t kPropertyLayers = 32;
-
-rc::Gen<std::uint32_t> up_to(std::uint32_t most) {
-  return rc::gen::inRange<std::uint32_t>(1, most + 1);
-}
-
-/// About lognormal, with a median of 2,000 tokens: a sum of four draws, as an exponent.
-rc::Gen<Lengths> lognormal_lengths(std::uint32_t most) {
-  const auto draw = rc::gen::inRange(0, 65);
-  return rc::gen::container<Lengths>(rc::gen::map(
-      rc::gen::tuple(draw, draw, draw, draw), [most](const std::tuple<int, int, int, int>& drawn) {
-        const auto [a, b, c, d] = drawn;
-        const auto length = static_cast<std::uint32_t>(std::exp2((a + b + c + d) / 11.7));
-        return std::clamp(length, 1U, most);
-      }));
-}
-
-rc::Gen<Lengths> two_point(std::uint32_t most) {
-  return rc::gen::mapcat(
-      rc::gen::pair(up_to(most), up_to(std::min(most, kPropertyCapacity))),
-      [](const std::pair<std::uint32_t, std::uint32_t>& points) {
-        return rc::gen::container<Lengths>(rc::gen::element(points.first, points.second));
-      });
-}
-
-rc::Gen<Lengths> all_equal(std::uint32_t most) {
-  return rc::gen::mapcat(up_to(most), [](std::uint32_t length) {
-    return rc::gen::container<Lengths>(rc::gen::just(length));
-  });
-}
-
-rc::Gen<Lengths> giant_and_dust(std::uint32_t most) {
-  return rc::gen::map(rc::gen::container<Lengths>(up_to(std::min(most, 600U))),
-                      [most](Lengths drawn) {
-                        drawn.push_back(most);
-                        return drawn;
-                      });
-}
-
-/// Within one token of powers of two, or of multiples of the capacity.
-rc::Gen<Lengths> around_edges(std::uint32_t most) {
-  const auto edge =
-      rc::gen::oneOf(rc::gen::map(rc::gen::inRange(0, 20), [](int power) { return 1 << power; }),
-                     rc::gen::map(rc::gen::inRange(1, 12),
-                                  [](int n) { return n * static_cast<int>(kPropertyCapacity); }));
-  return rc::gen::container<Lengths>(rc::gen::map(
-      rc::gen::pair(edge, rc::gen::inRange(-1, 2)), [most](const std::pair<int, int>& drawn) {
-        return std::clamp(static_cast<std::uint32_t>(std::max(drawn.first + drawn.second, 1)), 1U,
-                          most);
-      }));
-}
-
-/// Graham's worst case of longest processing time first: on R ranks two each of 2R - 1, ..., R + 1
-/// units, and three of R.
-rc::Gen<Lengths> hard_for_lpt(std::uint32_t ranks, std::uint32_t most) {
-  return rc::gen::map(up_to(std::max(most / (2 * ranks), 1U)), [ranks, most](std::uint32_t unit) {
-    Lengths lengths(3, std::min(ranks * unit, most));
-    for (std::uint32_t units = ranks + 1; units < 2 * ranks; ++units) {
-      lengths.insert(lengths.end(), 2, std::min(units * unit, most));
-    }
-    return lengths;
-  });
-}
-
-rc::Gen<Lengths> any_lengths(std::uint32_t ranks, std::uint32_t most) {
-  return rc::gen::oneOf(lognormal_lengths(most), two_point(most), all_equal(most),
-                        giant_and_dust(most), around_edges(most), hard_for_lpt(ranks, most),
-                        rc::gen::container<Lengths>(up_to(most)));
-}
 
 /// A planner, and lengths that it can plan.
 struct AnyStep {
@@ -119,7 +51,9 @@ HdpPlanner planner_of(const AnyStep& step, std::uint32_t island) {
 AnyStep any_step() {
   AnyStep step;
   step.ranks = *rc::gen::inRange<std::uint32_t>(1, 40);
-  step.lengths = *any_lengths(step.ranks, step.ranks * kPropertyCapacity);
+  step.lengths = *any_lengths({.ranks = step.ranks,
+                               .capacity_tokens = kPropertyCapacity,
+                               .most_tokens = step.ranks * kPropertyCapacity});
   return step;
 }
 
@@ -137,36 +71,12 @@ void check_sound(const AnyStep& step, const StepPlan& plan) {
   RC_ASSERT(held == step.lengths);
 }
 
-RC_GTEST_PROP(HdpPlan, IsSoundForAnyLengths, ()) {
-  const AnyStep step = any_step();
-  check_sound(step, planner_of(step, 0).plan(samples_of(step.lengths)).value());
-}
-
 RC_GTEST_PROP(HdpPlan, IsSoundWithEveryOption, ()) {
   AnyStep step = any_step();
   step.options.offload_where_earlier = *rc::gen::arbitrary<bool>();
   step.options.ring = *rc::gen::arbitrary<bool>();
   const auto island = *rc::gen::inRange<std::uint32_t>(1, 10);
   check_sound(step, planner_of(step, island).plan(samples_of(step.lengths)).value());
-}
-
-RC_GTEST_PROP(HdpPlan, OfWhatFitsOnlyOnTheHostIsSound, ()) {
-  AnyStep step;
-  step.ranks = *rc::gen::inRange<std::uint32_t>(1, 8);
-  step.lengths = *any_lengths(step.ranks, step.ranks * kPropertyCapacity * kPropertyLayers / 2);
-  check_sound(step, planner_of(step, 2).plan(samples_of(step.lengths)).value());
-}
-
-RC_GTEST_PROP(HdpPlan, IsTheSameForAnyOrder, ()) {
-  const AnyStep step = any_step();
-  auto samples = samples_of(step.lengths);
-  const HdpPlanner planner = planner_of(step, *rc::gen::inRange<std::uint32_t>(0, 10));
-  const StepPlan plan = planner.plan(samples).value();
-  Random random(*rc::gen::arbitrary<std::uint64_t>());
-  for (std::size_t i = samples.size(); i > 1; --i) {
-    std::swap(samples[i - 1], samples[random.below(i)]);
-  }
-  RC_ASSERT(planner.plan(samples).value() == plan);
 }
 
 TEST(HdpPlan, IsTheSameOnAnyNumberOfThreads) {
