@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What holds for every plan of HdpPlanner, for lengths as they come and as they are hard, beyond what
-// holds for every strategy (strategy_properties_test.cc).
+// What holds for every plan of HdpPlanner, beyond what holds for every strategy
+// (strategy_properties_test.cc).
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
