@@ -96,11 +96,11 @@ class SizeBench {
   void add_rows(std::vector<std::string>& rows) const {
     for (std::size_t i = 0; i < kWays; ++i) {
       const Way way = static_cast<Way>(i);
-      rows.push_back(fmt::format(
-          R"({{"sample_bytes": {}, "way": "{}", "samples_per_cpu_s": {:.0f}, )"
-          R"("copy_share": {:.3f}, "cpu_us_per_sample": {:.2f}}})",
-          corpus_.sample_bytes, kWayNames[i], samples_per_cpu_s(way), copy_share(way),
-          1e6 / samples_per_cpu_s(way)));
+      rows.push_back(
+          fmt::format(R"({{"sample_bytes": {}, "way": "{}", "samples_per_cpu_s": {:.0f}, )"
+                      R"("copy_share": {:.3f}, "cpu_us_per_sample": {:.2f}}})",
+                      corpus_.sample_bytes, kWayNames[i], samples_per_cpu_s(way), copy_share(way),
+                      1e6 / samples_per_cpu_s(way)));
     }
   }
 

@@ -200,7 +200,8 @@ AgainstBest measure_against_best(int steps) {
       length = static_cast<std::uint32_t>(1 + random.below(std::min(most, 8192 * ranks)));
     }
     const auto costs = must(planning::HdpCosts::create(model, {.ranks = ranks}));
-    const auto planner = must(planning::HdpPlanner::create(model, topology_of(ranks, {}), {}));
+    const auto planner = must(planning::HdpPlanner::create(
+        model, topology_of(ranks, {}), {.offload = false}));  // As the best is searched.
     const model::StepPlan plan = must(planner.plan(planning::samples_of(tokens)));
     const std::uint64_t best = must(planning::best_makespan_ns(costs, tokens)) * model.layers;
     const double ratio = static_cast<double>(plan.makespan_ns) / static_cast<double>(best);

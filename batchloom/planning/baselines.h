@@ -2,17 +2,16 @@
 // How others lay a step onto ranks, for comparison. What their sources leave open, and what is
 // chosen here: docs/design/0006-baselines.md.
 //
-// All of them: makespans are of computing alone and there is no bound; step_time.h says what links
-// add. Costs do not decide anything but in naive_hdp, where they bound what a copy may take. Pure:
-// samples in any order give the same bytes. `invalid`: a capacity of 0, a sample without tokens,
-// one given twice, or one that fits nowhere; the message names it.
+// All of them: makespans are those of step_time.h without links, pipeline stages included, and
+// there is no bound. Costs do not decide anything but in naive_hdp, where they bound what a copy
+// may take. Pure: samples in any order give the same bytes. `invalid`: a capacity of 0, a sample
+// without tokens, one given twice, or one that fits nowhere; the message names it.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "batchloom/planning/hdp_costs.h"
 #include "batchloom/planning/strategies.h"
 
 namespace batchloom::planning {
@@ -66,19 +65,5 @@ std::vector<std::vector<model::HdpRank>> fixed_groups(const StrategyInputs& inpu
 /// does not.
 Status check_fits_groups(const StrategyInputs& inputs, std::size_t group_ranks,
                          std::span<const model::PlanSample> samples);
-
-/// What algorithm 1 deals: a sample and its ranks, or a bin of samples on one rank.
-struct NaiveItem {
-  std::uint32_t degree = 1;
-  model::OffloadRatio offload = {};
-  std::vector<std::uint32_t> rows = {};
-};
-
-/// Those that need several ranks in the order of the samples, then the bins. The degree is that of
-/// equation 3 of "ByteScale", solved by r = min(1, time of a layer / time to copy its activations),
-/// and 0 where that saves less than one rank. `invalid`: a sample that needs more ranks than there
-/// are.
-Result<std::vector<NaiveItem>> naive_items(const HdpCosts& costs, const CostModel& model,
-                                           const std::vector<model::PlanSample>& samples);
 
 }  // namespace batchloom::planning

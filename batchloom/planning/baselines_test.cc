@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/planning/baselines.h"
+#include "batchloom/planning/naive_hdp.h"
 
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
@@ -149,10 +150,11 @@ StrategyInputs inputs_with_copies(std::uint64_t forward_ns) {
 
 NaiveItem item_of(const StrategyInputs& inputs, std::uint32_t tokens) {
   const HdpCosts costs = HdpCosts::create(inputs.costs, {.ranks = inputs.topology.hdp_size(),
-                                                         .capacity_tokens = inputs.capacity_tokens,
-                                                         .offload = inputs.offload})
+                                                         .capacity_tokens = inputs.capacity_tokens})
                              .value();
-  return naive_items(costs, inputs.costs, samples_of(Lengths{tokens})).value()[0];
+  return naive_items(costs, inputs.costs, inputs.offload, samples_of(Lengths{tokens}))
+      .value()
+      .items[0];
 }
 
 TEST(NaiveHdp, TakesTheFewestRanksThatHideTheirCopies) {

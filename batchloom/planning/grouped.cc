@@ -9,8 +9,10 @@
 
 #include "batchloom/planning/balance.h"
 #include "batchloom/planning/hdp_costs.h"
+#include "batchloom/planning/pipeline_costs.h"
 #include "batchloom/planning/plan_draft.h"
 #include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
@@ -20,9 +22,10 @@ using RowBatch = std::vector<std::uint32_t>;
 
 class GroupedPlan {
  public:
-  GroupedPlan(const HdpCosts& costs, const model::Topology& topology, const GroupedOptions& options,
-              std::span<const model::PlanSample> samples)
+  GroupedPlan(const HdpCosts& costs, const PipelineCosts& pipeline, const model::Topology& topology,
+              const GroupedOptions& options, std::span<const model::PlanSample> samples)
       : costs_(costs),
+        pipeline_(pipeline),
         topology_(topology),
         options_(options),
         samples_(samples),
@@ -41,7 +44,7 @@ class GroupedPlan {
     return std::move(draft_);
   }
 
-  /// Of one layer. Packs of the cheapest size are the least that tokens cost.
+  /// Of one layer of a stage. Packs of the cheapest size are the least that tokens cost.
   Result<GroupedWork> work() const {
     BL_RETURN_IF_ERROR(check_samples());
     const std::vector<std::uint64_t> least_rest = least_rest_from();
@@ -50,11 +53,12 @@ class GroupedPlan {
     for (const model::PlanSample& sample : samples_) {
       work.by_sample.push_back(cost_of(sample));
       work.least_total_ns += attention_ns(sample);
-      tokens += share_of(sample);
+      tokens += sample.tokens;
       work.least_longest_ns =
           std::max(work.least_longest_ns, attention_ns(sample) + least_rest[share_of(sample)]);
     }
-    work.least_total_ns += costs_.least_rest_ns(tokens);
+    work.least_longest_ns *= pipeline_.stages();
+    work.least_total_ns += costs_.least_rest_ns(tokens / degree_) + groups_ * least_bubble_ns();
     return work;
   }
 
@@ -115,9 +119,10 @@ class GroupedPlan {
     std::uint32_t tokens = 0;
     for (const std::uint32_t row : rows) {
       time += attention_ns(samples_[row]);
-      tokens += share_of(samples_[row]);
+      tokens += samples_[row].tokens;
     }
-    return time + costs_.rest_ns(std::max(tokens, 1U));  // A filler runs one token.
+    const std::uint32_t share = (tokens + degree_ - 1) / degree_;
+    return time + costs_.rest_ns(std::max(share, 1U));  // A filler runs one token.
   }
 
   /// By descending time; the last ones may be fillers.
@@ -153,7 +158,6 @@ class GroupedPlan {
       draft_.tasks.push_back(task);
       start_ns += task.time_ns;
     }
-    draft_.makespan_ns = std::max(draft_.makespan_ns, start_ns);
   }
 
   Status bound() {
@@ -163,6 +167,19 @@ class GroupedPlan {
     draft_.lower_bound_ns = is_work ? mean : least.least_longest_ns;
     draft_.bound_term = is_work ? model::BoundTerm::kWork : model::BoundTerm::kLongest;
     return Status::ok();
+  }
+
+  /// What a group's last stage waits for its first micro-batch, and all others after it for the
+  /// last one. None where there are no samples: then no group runs anything.
+  std::uint64_t least_bubble_ns() const {
+    if (pipeline_.stages() == 1 || samples_.empty()) return 0;
+    PhaseTimes least{UINT64_MAX, UINT64_MAX};
+    for (std::uint32_t tokens = 1; tokens <= options_.capacity_tokens; ++tokens) {
+      const PhaseTimes rest = pipeline_.pack(costs_, 0, 0, tokens);
+      least.forward_ns = std::min(least.forward_ns, rest.forward_ns);
+      least.backward_ns = std::min(least.backward_ns, rest.backward_ns);
+    }
+    return (pipeline_.stages() - 1) * least.total_ns();
   }
 
   /// The least time of so many tokens or more, attention apart: by rounding, more tokens may take
@@ -186,6 +203,7 @@ class GroupedPlan {
   }
 
   const HdpCosts& costs_;
+  const PipelineCosts& pipeline_;
   const model::Topology& topology_;
   const GroupedOptions& options_;
   const std::span<const model::PlanSample> samples_;
@@ -220,10 +238,11 @@ Result<model::StepPlan> plan_with_groups(const CostModel& model, const model::To
                                          const Buckets* given) {
   BL_RETURN_IF_ERROR(sort_by_id(samples));
   BL_ASSIGN_OR_RETURN(const HdpCosts costs, costs_for(model, topology, options));
-  BL_ASSIGN_OR_RETURN(PlanDraft draft, GroupedPlan(costs, topology, options, samples).make(given));
-  scale(draft, model.layers);
-  return make_plan(topology, std::string(to_string(options.balance)), std::move(samples),
-                   std::move(draft));
+  const PipelineCosts pipeline(model, topology.extent(model::Axis::kPp));
+  BL_ASSIGN_OR_RETURN(PlanDraft draft,
+                      GroupedPlan(costs, pipeline, topology, options, samples).make(given));
+  return make_timed_plan(topology, to_string(options.balance), std::move(samples), std::move(draft),
+                         model);
 }
 
 }  // namespace
@@ -245,10 +264,12 @@ Result<GroupedWork> grouped_work(const CostModel& model, const model::Topology& 
                                  const GroupedOptions& options,
                                  std::span<const model::PlanSample> samples) {
   BL_ASSIGN_OR_RETURN(const HdpCosts costs, costs_for(model, topology, options));
-  BL_ASSIGN_OR_RETURN(GroupedWork work, GroupedPlan(costs, topology, options, samples).work());
-  for (std::uint64_t& cost : work.by_sample) cost *= model.layers;
-  work.least_total_ns *= model.layers;
-  work.least_longest_ns *= model.layers;
+  const PipelineCosts pipeline(model, topology.extent(model::Axis::kPp));
+  BL_ASSIGN_OR_RETURN(GroupedWork work,
+                      GroupedPlan(costs, pipeline, topology, options, samples).work());
+  for (std::uint64_t& cost : work.by_sample) cost *= pipeline.stage_layers();
+  work.least_total_ns *= pipeline.stage_layers();
+  work.least_longest_ns *= pipeline.stage_layers();
   return work;
 }
 

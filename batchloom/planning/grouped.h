@@ -9,7 +9,8 @@
 //  3. A group's micro-batches run by descending cost, so that the n-th of all groups are alike.
 //     Groups with fewer run fillers: one token, which does not count.
 //
-// Costs are those of hdp_costs.h, a sample's attention and linear work being divided evenly.
+// Costs are those of hdp_costs.h, a sample's attention and linear work being divided evenly; the
+// makespan is that of step_time.h without links, pipeline stages included.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,10 @@ struct GroupedOptions {
 };
 
 /// Pure: samples in any order give the same bytes. The plan's lower bound is one for groups: the
-/// work, spread evenly over them, or the longest sample alone. `invalid`: a capacity of 0, a sample
-/// without tokens, one given twice, or one that a group cannot hold.
+/// work, spread evenly over them, or the longest sample alone; with P pipeline stages, the work of
+/// one and (P - 1) times the least that a micro-batch can take forward, and backward, or the
+/// longest sample's way through all. `invalid`: a capacity of 0, a sample without tokens, one given
+/// twice, or one that a group cannot hold.
 Result<model::StepPlan> plan_grouped(const CostModel& model, const model::Topology& topology,
                                      const GroupedOptions& options,
                                      std::vector<model::PlanSample> samples);
@@ -48,13 +51,15 @@ Result<model::StepPlan> plan_in_groups(const CostModel& model, const model::Topo
                                        std::vector<model::PlanSample> samples,
                                        const Buckets& group_of);
 
-/// The work of samples on groups, in ns of all layers on each member of a group.
+/// The work of samples on groups, in ns of all layers of a pipeline stage on each member.
 struct GroupedWork {
   /// By sample, in the order given: its share of attention, and its tokens at the rate of the
   /// cheapest pack. What groups are balanced by.
   std::vector<std::uint64_t> by_sample;
-  std::uint64_t least_total_ns = 0;    ///< All groups together take no less.
-  std::uint64_t least_longest_ns = 0;  ///< The group with the longest sample takes no less.
+  /// All groups together take no less, bubbles included.
+  std::uint64_t least_total_ns = 0;
+  /// The group with the longest sample takes no less, on all stages.
+  std::uint64_t least_longest_ns = 0;
 };
 
 /// `invalid`: a capacity of 0, a sample that a group cannot hold.

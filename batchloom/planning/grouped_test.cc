@@ -10,7 +10,8 @@
 #include "batchloom/base/random.h"
 #include "batchloom/model/plan_check.h"
 #include "batchloom/planning/builtin_costs.h"
-#include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/step_time.h"
 
 namespace batchloom::planning {
 namespace {
@@ -45,7 +46,9 @@ RC_GTEST_PROP(GroupedPlan, IsSoundForAnyLengths, ()) {
   const Status checked = check_plan(plan, {.capacity = model::Capacity{.tokens = 1000, .layers = 0},
                                            .equal_micro_batch_counts = true});
   RC_ASSERT(checked.to_string() == Status::ok().to_string());
-  RC_ASSERT(replay_ns(plan) == plan.makespan_ns);
+  const CostModel costs = builtin_cost_model("h200-llama7b").value();
+  RC_ASSERT(step_time(plan, costs, {.links = false}).value().step_ns == plan.makespan_ns);
+  RC_ASSERT(plan.lower_bound_ns <= plan.makespan_ns);
   std::ranges::reverse(samples);
   RC_ASSERT(try_plan(axes, balance, samples).value() == plan);
 }

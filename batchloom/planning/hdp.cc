@@ -6,19 +6,18 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/model/plan_digest.h"
 #include "batchloom/planning/hdp_assign.h"
 #include "batchloom/planning/hdp_pipeline.h"
-#include "batchloom/planning/naive_deal.h"
+#include "batchloom/planning/naive_hdp.h"
 #include "batchloom/planning/pipeline_bound.h"
 #include "batchloom/planning/plan_draft.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/small_search.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
-
-/// Share of the lower bound, in 1/1,000, above which naive assignment may turn out to be better.
-constexpr std::uint64_t kNaiveAbove = 1018;
 
 /// Collects tasks.
 class DraftWriter {
@@ -84,16 +83,10 @@ PlanDraft write_draft(const HdpCosts& costs, const HdpProblem& problem,
 /// Times are of one layer.
 PlanDraft draft_of(const HdpCosts& costs, const RankLevels& levels, const HdpProblem& problem) {
   const HdpAssignment assignment = assign_hdp(costs, levels, problem);
-  std::optional<PlanDraft> better;
-  std::uint64_t makespan_ns = assignment.makespan_ns;
   if (problem.longs.size() + problem.shorts.size() < kSmallStepSamples) {
-    better = search_small(costs, levels, problem, makespan_ns);
-    if (better) makespan_ns = better->makespan_ns;
+    if (auto better = search_small(costs, levels, problem, assignment.makespan_ns)) return *better;
   }
-  if (makespan_ns / kNaiveAbove > problem.lower_bound_ns() / 1000) {
-    if (auto naive = deal_naively(costs, levels, problem, makespan_ns)) better = std::move(naive);
-  }
-  return better ? *std::move(better) : write_draft(costs, problem, assignment);
+  return write_draft(costs, problem, assignment);
 }
 
 std::vector<RingLink> links_of(const RankLevels& levels) {
@@ -123,9 +116,7 @@ Result<HdpPlanner> HdpPlanner::create(const CostModel& model, model::Topology to
     shape.links = links_of(RankLevels(topology));
   }
   BL_ASSIGN_OR_RETURN(HdpCosts costs, HdpCosts::create(model, shape));
-  HdpPlanner planner(std::move(costs), std::move(topology), model.layers);
-  const std::uint32_t stages = planner.topology_.extent(model::Axis::kPp);
-  if (stages > 1) planner.pipeline_.emplace(model, stages);
+  HdpPlanner planner(model, std::move(costs), std::move(topology));
   if (shape.offload_any) {
     shape.offload_any = false;
     BL_ASSIGN_OR_RETURN(planner.without_offload_, HdpCosts::create(model, shape));
@@ -133,29 +124,81 @@ Result<HdpPlanner> HdpPlanner::create(const CostModel& model, model::Topology to
   return planner;
 }
 
-Result<model::StepPlan> HdpPlanner::plan(std::vector<model::PlanSample> samples) const {
-  BL_RETURN_IF_ERROR(sort_by_id(samples));
+Result<HdpProblem> HdpPlanner::problem_of(const HdpCosts& costs,
+                                          const std::vector<model::PlanSample>& samples) const {
   std::vector<std::uint32_t> tokens;
   tokens.reserve(samples.size());
   for (const model::PlanSample& sample : samples) tokens.push_back(sample.tokens);
-  const auto name = [&](std::uint32_t row) { return to_string(samples[row].id); };
-  BL_ASSIGN_OR_RETURN(const HdpProblem problem, make_problem(costs_, tokens, name));
-  if (pipeline_) {
-    return make_pipeline_plan(topology_, "hdp", std::move(samples),
-                              assign_pipelines(*pipeline_, costs_, problem).draft(), *pipeline_,
-                              pipeline_bound(*pipeline_, costs_, problem));
-  }
+  return make_problem(costs, tokens, [&](std::uint32_t row) { return to_string(samples[row].id); });
+}
+
+Result<model::StepPlan> HdpPlanner::plan(std::vector<model::PlanSample> samples) const {
+  BL_RETURN_IF_ERROR(sort_by_id(samples));
+  BL_ASSIGN_OR_RETURN(const HdpProblem problem, problem_of(costs_, samples));
+  BL_ASSIGN_OR_RETURN(model::StepPlan plan, pipeline_.stages() > 1
+                                                ? plan_stages(problem, std::move(samples))
+                                                : plan_flat(problem, std::move(samples)));
+  BL_RETURN_IF_ERROR(outdo_naive(problem, plan));
+  return plan;
+}
+
+Result<model::StepPlan> HdpPlanner::plan_flat(const HdpProblem& problem,
+                                              std::vector<model::PlanSample> samples) const {
   PlanDraft draft = draft_of(costs_, levels_, problem);
   if (without_offload_) {
-    BL_ASSIGN_OR_RETURN(const HdpProblem plain, make_problem(*without_offload_, tokens, name));
+    BL_ASSIGN_OR_RETURN(const HdpProblem plain, problem_of(*without_offload_, samples));
     PlanDraft other = draft_of(*without_offload_, levels_, plain);
     if (other.makespan_ns <= draft.makespan_ns) draft = std::move(other);
   }
-  draft.lower_bound_ns = problem.lower_bound_ns();
-  draft.bound_term = problem.work_bound_ns >= problem.longest_bound_ns ? model::BoundTerm::kWork
-                                                                       : model::BoundTerm::kLongest;
-  scale(draft, layers_);
+  state_bound(pipeline_bound(pipeline_, costs_, problem), draft);
+  if (!costs_.shape().links.empty()) {
+    // Gangs were charged for the slowest links that their ranks could use.
+    return make_timed_plan(topology_, "hdp", std::move(samples), std::move(draft), model_, true);
+  }
+  scale(draft, model_.layers);
   return make_plan(topology_, "hdp", std::move(samples), std::move(draft));
+}
+
+Result<model::StepPlan> HdpPlanner::plan_stages(const HdpProblem& problem,
+                                                std::vector<model::PlanSample> samples) const {
+  PlanDraft draft = assign_pipelines(pipeline_, costs_, problem).tasks.draft();
+  state_bound(pipeline_bound(pipeline_, costs_, problem), draft);
+  return make_timed_plan(topology_, "hdp", std::move(samples), std::move(draft), model_,
+                         !costs_.shape().links.empty());
+}
+
+Status HdpPlanner::outdo_naive(const HdpProblem& problem, model::StepPlan& plan) const {
+  for (const bool offload : {false, true}) {
+    if (offload && (!costs_.shape().offload || problem.longs.empty())) break;
+    const Result<NaiveItems> items = naive_items(costs_, model_, offload, plan.samples);
+    if (!items.is_ok()) continue;  // By their rule a sample fits nowhere.
+    if (pipeline_.stages() == 1 &&
+        naive_floor_ns(costs_, plan.samples, *items) * model_.layers >= plan.makespan_ns) {
+      continue;
+    }
+    BL_ASSIGN_OR_RETURN(model::StepPlan naive,
+                        deal_naively(costs_, model_, topology_, "hdp", plan.samples, *items,
+                                     !costs_.shape().links.empty()));
+    if (naive.makespan_ns >= plan.makespan_ns) continue;
+    naive.lower_bound_ns = plan.lower_bound_ns;
+    naive.bound_term = plan.bound_term;
+    if (offload) BL_RETURN_IF_ERROR(bound_with_offload(naive));
+    naive.digest = model::plan_digest(naive);
+    plan = std::move(naive);
+  }
+  return Status::ok();
+}
+
+Status HdpPlanner::bound_with_offload(model::StepPlan& plan) const {
+  HdpShape shape = costs_.shape();
+  shape.offload_any = true;
+  BL_ASSIGN_OR_RETURN(const HdpCosts costs, HdpCosts::create(model_, shape));
+  BL_ASSIGN_OR_RETURN(const HdpProblem problem, problem_of(costs, plan.samples));
+  PlanDraft draft;
+  state_bound(pipeline_bound(pipeline_, costs, problem), draft);
+  plan.lower_bound_ns = draft.lower_bound_ns * pipeline_.stage_layers();
+  plan.bound_term = draft.bound_term;
+  return Status::ok();
 }
 
 }  // namespace batchloom::planning

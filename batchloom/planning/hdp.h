@@ -8,13 +8,14 @@
 // It is gang scheduling of moldable tasks. The plan states the lower bound that no plan of the step
 // can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works: gang_placement.h,
 // rank_loads.h, load_repair.h, in this order; where the topology has pipeline stages,
-// hdp_pipeline.h.
+// hdp_pipeline.h. Where ByteScale's own assignment (naive_hdp.h) ends earlier, it is the plan.
 #pragma once
 
 #include <optional>
 
 #include "batchloom/model/step_plan.h"
 #include "batchloom/planning/hdp_costs.h"
+#include "batchloom/planning/hdp_problem.h"
 #include "batchloom/planning/pipeline_costs.h"
 #include "batchloom/planning/rank_levels.h"
 
@@ -45,18 +46,31 @@ class HdpPlanner {
   Result<model::StepPlan> plan(std::vector<model::PlanSample> samples) const;
 
  private:
-  HdpPlanner(HdpCosts costs, model::Topology topology, std::uint32_t layers)
-      : costs_(std::move(costs)),
+  HdpPlanner(const CostModel& model, HdpCosts costs, model::Topology topology)
+      : model_(model),
+        costs_(std::move(costs)),
         topology_(std::move(topology)),
         levels_(topology_),
-        layers_(layers) {}
+        pipeline_(model, topology_.extent(model::Axis::kPp)) {}
 
+  Result<HdpProblem> problem_of(const HdpCosts& costs,
+                                const std::vector<model::PlanSample>& samples) const;
+  /// Without pipeline stages.
+  Result<model::StepPlan> plan_flat(const HdpProblem& problem,
+                                    std::vector<model::PlanSample> samples) const;
+  Result<model::StepPlan> plan_stages(const HdpProblem& problem,
+                                      std::vector<model::PlanSample> samples) const;
+  /// Puts ByteScale's own assignment in the place of a plan that ends later.
+  Status outdo_naive(const HdpProblem& problem, model::StepPlan& plan) const;
+  /// States the bound of plans that may copy any long sample's activations to the host.
+  Status bound_with_offload(model::StepPlan& plan) const;
+
+  CostModel model_;
   HdpCosts costs_;
   std::optional<HdpCosts> without_offload_;  ///< Where offload is a choice: without it.
   model::Topology topology_;
   RankLevels levels_;
-  std::uint32_t layers_;
-  std::optional<PipelineCosts> pipeline_;  ///< Where the topology has pipeline stages.
+  PipelineCosts pipeline_;
 };
 
 }  // namespace batchloom::planning

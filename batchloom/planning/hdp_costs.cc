@@ -67,8 +67,8 @@ HdpCosts::HdpCosts(const CostModel& model, const HdpShape& shape) : model_(model
   least_per_token_ = rest_ns_[best_pack_tokens_] * 1024 / best_pack_tokens_;
 }
 
-std::uint64_t HdpCosts::gang_with_transfers_ns(std::uint64_t attention_ns, std::uint32_t tokens,
-                                               std::uint32_t degree, std::size_t level) const {
+PhaseTimes HdpCosts::gang_phases(std::uint64_t attention_ns, std::uint32_t tokens,
+                                 std::uint32_t degree, std::size_t level) const {
   const std::uint32_t share = (tokens + degree - 1) / degree;
   const auto divided = [&](std::uint64_t time_ns) { return (time_ns + degree - 1) / degree; };
   const std::uint64_t attention = divided(attention_ns);
@@ -92,7 +92,8 @@ std::uint64_t HdpCosts::gang_with_transfers_ns(std::uint64_t attention_ns, std::
     forward = std::max(forward, copy);
     backward = std::max(backward, copy);
   }
-  return forward + backward + model_.launch_ns;
+  const std::uint64_t forward_launch = model_.launch_ns / 2;
+  return {forward + forward_launch, backward + model_.launch_ns - forward_launch};
 }
 
 std::uint64_t HdpCosts::exposed_ns(std::uint64_t compute_ns, std::uint64_t bytes,

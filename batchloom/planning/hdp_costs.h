@@ -18,6 +18,7 @@
 
 #include "batchloom/model/step_plan.h"
 #include "batchloom/planning/cost_model.h"
+#include "batchloom/planning/phase_times.h"
 
 namespace batchloom::planning {
 
@@ -77,7 +78,7 @@ class HdpCosts {
                         std::size_t level) const {
     const std::uint32_t share = (tokens + degree - 1) / degree;
     if (!shape_.links.empty() || share > shape_.capacity_tokens) {
-      return gang_with_transfers_ns(attention_ns, tokens, degree, level);
+      return gang_phases(attention_ns, tokens, degree, level).total_ns();
     }
     return (attention_ns + degree - 1) / degree + rest_ns(share);
   }
@@ -85,6 +86,13 @@ class HdpCosts {
   std::uint64_t gang_ns(std::uint64_t attention_ns, std::uint32_t tokens,
                         std::uint32_t degree) const {
     return gang_ns(attention_ns, tokens, degree, best_level(degree));
+  }
+  /// The same by phase; together they are gang_ns().
+  PhaseTimes gang_phases(std::uint64_t attention_ns, std::uint32_t tokens, std::uint32_t degree,
+                         std::size_t level) const;
+  PhaseTimes gang_phases(std::uint64_t attention_ns, std::uint32_t tokens,
+                         std::uint32_t degree) const {
+    return gang_phases(attention_ns, tokens, degree, best_level(degree));
   }
 
   /// From ceil(s / C) on, and as many as min_share_tokens allows. Where ceil(s / C) is more ranks
@@ -111,8 +119,6 @@ class HdpCosts {
     while (level + 1 < shape_.links.size() && shape_.links[level].ranks < degree) ++level;
     return level;
   }
-  std::uint64_t gang_with_transfers_ns(std::uint64_t attention_ns, std::uint32_t tokens,
-                                       std::uint32_t degree, std::size_t level) const;
   /// What the ring takes longer than its computing, compute_ns.
   std::uint64_t exposed_ns(std::uint64_t compute_ns, std::uint64_t bytes, std::uint32_t degree,
                            std::size_t level) const;

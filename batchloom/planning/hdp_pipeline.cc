@@ -54,7 +54,7 @@ class PipelineAssigner {
     gangs_of_.assign(ranks_, {});
     for (const PipelineGang& gang : gangs_) {
       const LongSample& sample = problem_.longs[gang.sample];
-      phases_.push_back(pipeline_.gang(costs_, sample.attention_ns, sample.tokens, gang.degree));
+      phases_.push_back(costs_.gang_phases(sample.attention_ns, sample.tokens, gang.degree));
       for (std::uint32_t i = 0; i < gang.degree; ++i) {
         gangs_of_[gang.first_rank + i].push_back(phases_.back());
       }

@@ -27,8 +27,6 @@ struct HdpPipelineEffort {
 struct HdpPipelinePlan {
   PipelineTasks tasks;
   std::uint64_t makespan_ns = 0;
-
-  PlanDraft draft() const { return tasks.draft(makespan_ns); }
 };
 
 /// Pure.

@@ -209,7 +209,7 @@ TEST(HdpPlan, OfAHandfulIsCloseToTheBestThereIs) {
       length = static_cast<std::uint32_t>(1 + random.below(random.below(3) == 0 ? 40'000 : 9'000));
       length = std::min(length, ranks * kCapacity);
     }
-    const StepPlan plan = plan_of(ranks, tokens);
+    const StepPlan plan = planner_for(ranks, {.offload = false}).plan(samples_of(tokens)).value();
     expect_sound(plan);
     const HdpCosts costs = HdpCosts::create(model, {.ranks = ranks}).value();
     const std::uint64_t best = best_makespan_ns(costs, tokens).value() * model.layers;

@@ -11,6 +11,7 @@
 #include "batchloom/planning/baselines.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/task_list.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
@@ -233,8 +234,8 @@ Result<model::StepPlan> plan_megatron(const StrategyInputs& inputs,
     rows = round.left();
   }
   PlanDraft draft = std::move(tasks).take();
-  scale(draft, inputs.costs.layers);
-  return make_plan(inputs.topology, "megatron", std::move(samples), std::move(draft));
+  return make_timed_plan(inputs.topology, "megatron", std::move(samples), std::move(draft),
+                         inputs.costs);
 }
 
 }  // namespace batchloom::planning

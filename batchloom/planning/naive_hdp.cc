@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "batchloom/planning/naive_hdp.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "batchloom/planning/baselines.h"
+#include "batchloom/planning/fit_pool.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/task_list.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
@@ -21,14 +24,14 @@ constexpr std::uint64_t kCopyNsPerS = 1'000'000'000;
 /// Equation 3: the fewest ranks for a sample, and what part of its activations goes to the host.
 class FewestRanks {
  public:
-  FewestRanks(const CostModel& model, const HdpShape& shape) : model_(model), shape_(shape) {}
+  FewestRanks(const CostModel& model, const HdpShape& shape, bool offload)
+      : model_(model), shape_(shape), offload_(offload) {}
 
   NaiveItem solve(std::uint32_t tokens) const {
     NaiveItem item;
     item.degree = (tokens + shape_.capacity_tokens - 1) / shape_.capacity_tokens;
     const std::uint64_t ratio = hidden_ratio(tokens);
-    if (!shape_.offload || model_.layers <= kLayersOnDevice || !saves_a_rank(tokens, ratio))
-      return item;
+    if (!offload_ || model_.layers <= kLayersOnDevice || !saves_a_rank(tokens, ratio)) return item;
     std::uint32_t degree = 1;
     std::uint32_t enough = item.degree;
     while (degree < enough) {  // Bisection: more ranks hold more.
@@ -74,44 +77,35 @@ class FewestRanks {
 
   const CostModel& model_;
   const HdpShape& shape_;
+  const bool offload_;
 };
 
 /// Bins of the capacity: the longest that fits, again and again.
-void add_bins(const std::vector<model::PlanSample>& samples, std::vector<std::uint32_t> pool,
-              std::uint32_t capacity, std::vector<NaiveItem>& items) {
-  std::ranges::stable_sort(pool, std::greater<>(),
-                           [&](std::uint32_t row) { return samples[row].tokens; });
-  std::set<std::uint32_t> left;  // Places in the pool.
-  for (std::uint32_t place = 0; place < pool.size(); ++place) left.insert(left.end(), place);
-  while (!left.empty()) {
+void add_bins(FitPool pool, std::uint32_t capacity, NaiveItems& to) {
+  for (;;) {
     NaiveItem bin;
+    bin.rows.begin = static_cast<std::uint32_t>(to.rows.size());
     std::uint32_t room = capacity;
-    for (;;) {
-      const auto fits = std::ranges::lower_bound(
-          pool, room, std::greater<>(), [&](std::uint32_t row) { return samples[row].tokens; });
-      const auto next = left.lower_bound(static_cast<std::uint32_t>(fits - pool.begin()));
-      if (next == left.end()) break;
-      bin.rows.push_back(pool[*next]);
-      room -= samples[pool[*next]].tokens;
-      left.erase(next);
+    while (const auto taken = pool.take_at_most(room)) {
+      to.rows.push_back(taken->row);
+      room -= taken->tokens;
     }
-    items.push_back(std::move(bin));
+    bin.rows.end = static_cast<std::uint32_t>(to.rows.size());
+    if (bin.rows.size() == 0) return;
+    to.items.push_back(bin);
   }
 }
 
 }  // namespace
 
-Result<std::vector<NaiveItem>> naive_items(const HdpCosts& costs, const CostModel& model,
-                                           const std::vector<model::PlanSample>& samples) {
+Result<NaiveItems> naive_items(const HdpCosts& costs, const CostModel& model, bool offload,
+                               std::span<const model::PlanSample> samples) {
   const HdpShape& shape = costs.shape();
-  const FewestRanks equation(model, shape);
-  std::vector<NaiveItem> items;
-  std::vector<std::uint32_t> pool;
+  const FewestRanks equation(model, shape, offload);
+  NaiveItems result;
+  result.rows.reserve(samples.size());
   for (std::uint32_t row = 0; row < samples.size(); ++row) {
-    if (samples[row].tokens <= shape.capacity_tokens) {
-      pool.push_back(row);
-      continue;
-    }
+    if (samples[row].tokens <= shape.capacity_tokens) continue;
     NaiveItem item = equation.solve(samples[row].tokens);
     if (item.degree > shape.ranks) {
       return Status::does_not_fit(
@@ -120,31 +114,62 @@ Result<std::vector<NaiveItem>> naive_items(const HdpCosts& costs, const CostMode
                       sample_text(samples[row]), item.degree, shape.capacity_tokens,
                       item.offload.value, kAllOffloaded, shape.ranks));
     }
-    item.rows.push_back(row);
-    items.push_back(std::move(item));
+    const auto place = static_cast<std::uint32_t>(result.rows.size());
+    item.rows = {place, place + 1};
+    result.rows.push_back(row);
+    result.items.push_back(item);
   }
-  add_bins(samples, std::move(pool), shape.capacity_tokens, items);
-  return items;
+  add_bins(FitPool(samples, shape.capacity_tokens), shape.capacity_tokens, result);
+  return result;
+}
+
+std::uint64_t naive_floor_ns(const HdpCosts& costs, std::span<const model::PlanSample> samples,
+                             const NaiveItems& items) {
+  const std::uint32_t ranks = costs.shape().ranks;
+  std::vector<std::uint64_t> free_ns(ranks, 0);
+  std::uint32_t next = 0;
+  for (const NaiveItem& item : items.items) {
+    std::uint64_t end_ns = 0;
+    for (std::uint32_t i = 0; i < item.degree; ++i) {
+      end_ns = std::max(end_ns, free_ns[(next + i) % ranks]);
+    }
+    std::uint64_t tokens = 0;
+    for (const std::uint32_t row : items.rows_of(item)) {
+      tokens += samples[row].tokens;
+      end_ns += (costs.attention_ns(samples[row].tokens) + item.degree - 1) / item.degree;
+    }
+    end_ns += costs.rest_ns(static_cast<std::uint32_t>((tokens + item.degree - 1) / item.degree));
+    for (std::uint32_t i = 0; i < item.degree; ++i) free_ns[(next + i) % ranks] = end_ns;
+    next = (next + item.degree) % ranks;
+  }
+  return std::ranges::max(free_ns);
+}
+
+Result<model::StepPlan> deal_naively(const HdpCosts& costs, const CostModel& model,
+                                     const model::Topology& topology, std::string_view strategy,
+                                     std::vector<model::PlanSample> samples,
+                                     const NaiveItems& items, bool links) {
+  const std::uint32_t ranks = costs.shape().ranks;
+  TaskList tasks(costs, samples);
+  std::uint32_t next = 0;
+  for (const NaiveItem& item : items.items) {
+    tasks.add(ranks_from(next, item.degree, ranks), items.rows_of(item), item.offload);
+    next = (next + item.degree) % ranks;
+  }
+  PlanDraft draft = std::move(tasks).take();
+  return make_timed_plan(topology, strategy, std::move(samples), std::move(draft), model, links);
 }
 
 namespace {
 
-/// Algorithm 1, with equation 3 or without any offload. Of one layer.
-Result<PlanDraft> deal_naive(const StrategyInputs& inputs, bool offload,
-                             const std::vector<model::PlanSample>& samples) {
-  const std::uint32_t ranks = inputs.topology.hdp_size();
+/// With equation 3, or without any offload.
+Result<model::StepPlan> plan_naively(const StrategyInputs& inputs, bool offload,
+                                     const std::vector<model::PlanSample>& samples) {
   BL_ASSIGN_OR_RETURN(const HdpCosts costs,
-                      HdpCosts::create(inputs.costs, {.ranks = ranks,
-                                                      .capacity_tokens = inputs.capacity_tokens,
-                                                      .offload = offload}));
-  BL_ASSIGN_OR_RETURN(const auto items, naive_items(costs, inputs.costs, samples));
-  TaskList tasks(costs, samples);
-  std::uint32_t next = 0;
-  for (const NaiveItem& item : items) {
-    tasks.add(ranks_from(next, item.degree, ranks), item.rows, item.offload);
-    next = (next + item.degree) % ranks;
-  }
-  return std::move(tasks).take();
+                      HdpCosts::create(inputs.costs, {.ranks = inputs.topology.hdp_size(),
+                                                      .capacity_tokens = inputs.capacity_tokens}));
+  BL_ASSIGN_OR_RETURN(const NaiveItems items, naive_items(costs, inputs.costs, offload, samples));
+  return deal_naively(costs, inputs.costs, inputs.topology, "naive_hdp", samples, items, false);
 }
 
 }  // namespace
@@ -152,16 +177,12 @@ Result<PlanDraft> deal_naive(const StrategyInputs& inputs, bool offload,
 Result<model::StepPlan> plan_naive_hdp(const StrategyInputs& inputs,
                                        std::vector<model::PlanSample> samples) {
   BL_RETURN_IF_ERROR(sort_by_id(samples));
-  Result<PlanDraft> draft = deal_naive(inputs, false, samples);
-  if (inputs.offload) {
-    Result<PlanDraft> fewer_ranks = deal_naive(inputs, true, samples);
-    const bool better =
-        fewer_ranks.is_ok() && (!draft.is_ok() || fewer_ranks->makespan_ns < draft->makespan_ns);
-    if (better || !draft.is_ok()) draft = std::move(fewer_ranks);
-  }
-  BL_RETURN_IF_ERROR(draft.status());
-  scale(*draft, inputs.costs.layers);
-  return make_plan(inputs.topology, "naive_hdp", std::move(samples), std::move(*draft));
+  Result<model::StepPlan> plan = plan_naively(inputs, false, samples);
+  if (!inputs.offload) return plan;
+  Result<model::StepPlan> fewer_ranks = plan_naively(inputs, true, samples);
+  const bool better =
+      !plan.is_ok() || (fewer_ranks.is_ok() && fewer_ranks->makespan_ns < plan->makespan_ns);
+  return better ? fewer_ranks : plan;
 }
 
 }  // namespace batchloom::planning

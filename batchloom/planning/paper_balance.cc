@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
-#include <set>
 #include <utility>
 
+#include "batchloom/planning/fit_pool.h"
 #include "batchloom/planning/pipeline_bound.h"
 #include "batchloom/planning/pipeline_tasks.h"
 #include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
@@ -34,32 +35,6 @@ struct PaperItem {
   std::uint64_t work_ns() const { return degree * phases.total_ns(); }
 };
 
-/// Samples that one rank can hold, by tokens.
-class Pool {
- public:
-  explicit Pool(std::uint32_t capacity) : by_tokens_(capacity + std::size_t{1}) {}
-
-  void push(std::uint32_t row, std::uint32_t tokens) {
-    if (by_tokens_[tokens].empty()) sizes_.insert(tokens);
-    by_tokens_[tokens].push_back(row);
-  }
-  /// The first of the longest ones of at most so many tokens; 0 tokens where there is none.
-  std::pair<std::uint32_t, std::uint32_t> pop_at_most(std::uint32_t tokens) {
-    const auto above = sizes_.upper_bound(tokens);
-    if (above == sizes_.begin()) return {0, 0};
-    const auto size = std::prev(above);
-    const std::uint32_t found = *size;
-    const std::uint32_t row = by_tokens_[found].front();
-    by_tokens_[found].pop_front();
-    if (by_tokens_[found].empty()) sizes_.erase(size);
-    return {row, found};
-  }
-
- private:
-  std::set<std::uint32_t> sizes_;
-  std::vector<std::deque<std::uint32_t>> by_tokens_;
-};
-
 enum class Rule : std::uint8_t { kDp, kPp };
 
 class PaperBalance {
@@ -79,7 +54,7 @@ class PaperBalance {
   Status make_items();
   Status add_long(std::uint32_t row);
   std::uint32_t degree_with_offload(std::uint32_t tokens) const;
-  void make_packs(Pool& pool);
+  void make_packs();
   void make_buckets();
   void deal(Rule rule);
   std::vector<std::uint32_t> targets() const;
@@ -100,15 +75,10 @@ class PaperBalance {
 };
 
 Status PaperBalance::make_items() {
-  Pool pool(options_.capacity_tokens);
   for (std::uint32_t row = 0; row < samples_.size(); ++row) {
-    if (samples_[row].tokens > options_.capacity_tokens) {
-      BL_RETURN_IF_ERROR(add_long(row));
-    } else {
-      pool.push(row, samples_[row].tokens);
-    }
+    if (samples_[row].tokens > options_.capacity_tokens) BL_RETURN_IF_ERROR(add_long(row));
   }
-  make_packs(pool);
+  make_packs();
   return Status::ok();
 }
 
@@ -125,7 +95,7 @@ Status PaperBalance::add_long(std::uint32_t row) {
   }
   items_.push_back({.degree = degree,
                     .tokens = tokens,
-                    .phases = pipeline_.gang(costs_, costs_.attention_ns(tokens), tokens, degree),
+                    .phases = costs_.gang_phases(costs_.attention_ns(tokens), tokens, degree),
                     .offload = costs_.offload((tokens - 1) / degree + 1),
                     .rows = {SampleIndex(row)}});
   return Status::ok();
@@ -156,19 +126,18 @@ std::uint32_t PaperBalance::degree_with_offload(std::uint32_t tokens) const {
 }
 
 /// Best-fit: the longest sample left, then always the longest that still fits.
-void PaperBalance::make_packs(Pool& pool) {
+void PaperBalance::make_packs() {
+  FitPool pool(samples_, options_.capacity_tokens);
   for (;;) {
     PaperItem pack;
     std::uint64_t attention_ns = 0;
     std::uint64_t attention_forward_ns = 0;
     std::uint32_t room = options_.capacity_tokens;
-    for (;;) {
-      const auto [row, tokens] = pool.pop_at_most(room);
-      if (tokens == 0) break;
-      attention_ns += costs_.attention_ns(tokens);
-      attention_forward_ns += pipeline_.attention_forward_ns(tokens);
-      pack.rows.emplace_back(row);
-      room -= tokens;
+    while (const auto taken = pool.take_at_most(room)) {
+      attention_ns += costs_.attention_ns(taken->tokens);
+      attention_forward_ns += pipeline_.attention_forward_ns(taken->tokens);
+      pack.rows.emplace_back(taken->row);
+      room -= taken->tokens;
     }
     if (pack.rows.empty()) return;
     pack.tokens = options_.capacity_tokens - room;
@@ -285,9 +254,9 @@ Result<model::StepPlan> plan_paper(Rule rule, std::string_view name, const CostM
   BL_ASSIGN_OR_RETURN(const HdpProblem problem, make_problem(costs, tokens, [&](std::uint32_t row) {
                         return to_string(samples[row].id);
                       }));
-  const PipelineEnds ends = tasks.ends(pipeline.stages());
-  return make_pipeline_plan(topology, name, std::move(samples), tasks.draft(ends.makespan_ns),
-                            pipeline, pipeline_bound(pipeline, costs, problem));
+  PlanDraft draft = tasks.draft();
+  state_bound(pipeline_bound(pipeline, costs, problem), draft);
+  return make_timed_plan(topology, name, std::move(samples), std::move(draft), model);
 }
 
 }  // namespace

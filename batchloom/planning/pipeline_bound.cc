@@ -2,7 +2,6 @@
 #include "batchloom/planning/pipeline_bound.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace batchloom::planning {
 
@@ -10,6 +9,7 @@ PipelineBound pipeline_bound(const PipelineCosts& pipeline, const HdpCosts& cost
                              const HdpProblem& problem) {
   const std::uint64_t stages = pipeline.stages();
   PipelineBound bound{problem.work_bound_ns, problem.longest_bound_ns * stages};
+  if (stages == 1) return bound;
   PhaseTimes least{UINT64_MAX, UINT64_MAX};
   const auto consider = [&least](const PhaseTimes& phases) {
     least.forward_ns = std::min(least.forward_ns, phases.forward_ns);
@@ -21,7 +21,7 @@ PipelineBound pipeline_bound(const PipelineCosts& pipeline, const HdpCosts& cost
   }
   for (const LongSample& sample : problem.longs) {
     for (const DegreeChoice& choice : problem.choices_of(sample)) {
-      consider(pipeline.gang(costs, sample.attention_ns, sample.tokens, choice.degree));
+      consider(costs.gang_phases(sample.attention_ns, sample.tokens, choice.degree));
     }
   }
   if (!problem.shorts.empty() || !problem.longs.empty()) {
@@ -30,17 +30,10 @@ PipelineBound pipeline_bound(const PipelineCosts& pipeline, const HdpCosts& cost
   return bound;
 }
 
-model::StepPlan make_pipeline_plan(model::Topology topology, std::string_view strategy,
-                                   std::vector<model::PlanSample> samples, PlanDraft draft,
-                                   const PipelineCosts& pipeline, const PipelineBound& bound) {
-  const std::uint64_t makespan_ns = draft.makespan_ns * pipeline.stage_layers();
-  scale(draft, pipeline.layers());
-  draft.makespan_ns = makespan_ns;
-  draft.lower_bound_ns = bound.lower_bound_ns() * pipeline.stage_layers();
+void state_bound(const PipelineBound& bound, PlanDraft& draft) {
+  draft.lower_bound_ns = bound.lower_bound_ns();
   draft.bound_term =
       bound.work_ns >= bound.longest_ns ? model::BoundTerm::kWork : model::BoundTerm::kLongest;
-  return make_plan(std::move(topology), std::string(strategy), std::move(samples),
-                   std::move(draft));
 }
 
 }  // namespace batchloom::planning

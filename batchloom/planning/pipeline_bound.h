@@ -32,9 +32,7 @@ struct PipelineBound {
 PipelineBound pipeline_bound(const PipelineCosts& pipeline, const HdpCosts& costs,
                              const HdpProblem& problem);
 
-/// make_plan() for a draft whose times are of one layer.
-model::StepPlan make_pipeline_plan(model::Topology topology, std::string_view strategy,
-                                   std::vector<model::PlanSample> samples, PlanDraft draft,
-                                   const PipelineCosts& pipeline, const PipelineBound& bound);
+/// As the bound of a draft of one layer.
+void state_bound(const PipelineBound& bound, PlanDraft& draft);
 
 }  // namespace batchloom::planning

@@ -3,8 +3,7 @@
 //
 // A stage has ceil(layers / stages) layers. Forward is attention_forward and linear_forward of the
 // cost model and half of the launch, backward the rest, as in step_time.h: so a plan's makespan is
-// the time that step_time() finds without links. What rings exchange, where HdpCosts counts it,
-// goes forward by a third and backward by two.
+// the time that step_time() finds.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,6 @@
 #include "batchloom/planning/hdp_costs.h"
 
 namespace batchloom::planning {
-
-struct PhaseTimes {
-  std::uint64_t forward_ns = 0;
-  std::uint64_t backward_ns = 0;
-
-  std::uint64_t total_ns() const { return forward_ns + backward_ns; }
-  friend bool operator==(const PhaseTimes&, const PhaseTimes&) = default;
-};
 
 /// Immutable; thread-safe. Times are of one layer, both here and in HdpCosts.
 class PipelineCosts {
@@ -39,15 +30,8 @@ class PipelineCosts {
   /// them, `tokens` is at least 1.
   PhaseTimes pack(const HdpCosts& costs, std::uint64_t attention_ns,
                   std::uint64_t attention_forward_ns, std::uint32_t tokens) const;
-  /// Of one sample on `degree` ranks; both phases together are HdpCosts::gang_ns(). Precondition:
-  /// the degree is one of HdpCosts::degrees().
-  PhaseTimes gang(const HdpCosts& costs, std::uint64_t attention_ns, std::uint32_t tokens,
-                  std::uint32_t degree) const;
 
  private:
-  /// Adds the launch.
-  PhaseTimes with_launch(PhaseTimes phases) const;
-
   CostModel model_;
   std::uint32_t stages_;
 };

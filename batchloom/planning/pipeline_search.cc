@@ -132,7 +132,7 @@ class PipelineSearch {
   PhaseTimes phases_of(const PipelineJob& job) const {
     if (job.long_sample != kNoSample) {
       const LongSample& sample = problem_.longs[job.long_sample];
-      return pipeline_.gang(costs_, sample.attention_ns, sample.tokens, degree_of(job));
+      return costs_.gang_phases(sample.attention_ns, sample.tokens, degree_of(job));
     }
     std::uint64_t attention_ns = 0;
     std::uint64_t attention_forward_ns = 0;

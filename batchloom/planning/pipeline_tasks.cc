@@ -77,11 +77,10 @@ PipelineEnds PipelineTasks::ends(std::uint32_t stages) const {
   return ends;
 }
 
-PlanDraft PipelineTasks::draft(std::uint64_t makespan_ns) const {
+PlanDraft PipelineTasks::draft() const {
   PlanDraft draft;
   draft.members = members_;
   draft.samples = samples_;
-  draft.makespan_ns = makespan_ns;
   draft.tasks.reserve(tasks_.size());
   for (const Slotted& task : tasks_) {
     draft.tasks.push_back({.start_ns = task.slot,

@@ -36,8 +36,9 @@ class PipelineTasks {
   /// O(tasks x members x stages). Precondition: at least one stage.
   PipelineEnds ends(std::uint32_t stages) const;
 
-  /// The plan that make_plan() turns into one whose least slots are these; times are of one layer.
-  PlanDraft draft(std::uint64_t makespan_ns) const;
+  /// The plan that make_plan() turns into one whose least slots are these; times are of one layer,
+  /// and there is no makespan.
+  PlanDraft draft() const;
 
  private:
   struct Slotted {

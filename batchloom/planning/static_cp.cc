@@ -7,6 +7,7 @@
 #include "batchloom/planning/baselines.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/task_list.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
@@ -105,8 +106,8 @@ Result<model::StepPlan> plan_static_cp(const StrategyInputs& inputs,
   TaskList tasks(costs, samples);
   for (std::size_t i = 0; i < batches.size(); ++i) tasks.add(groups[i % groups.size()], batches[i]);
   PlanDraft draft = std::move(tasks).take();
-  scale(draft, inputs.costs.layers);
-  return make_plan(inputs.topology, "static_cp", std::move(samples), std::move(draft));
+  return make_timed_plan(inputs.topology, "static_cp", std::move(samples), std::move(draft),
+                         inputs.costs);
 }
 
 }  // namespace batchloom::planning

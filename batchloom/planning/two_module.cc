@@ -8,6 +8,7 @@
 #include "batchloom/planning/bucket_swaps.h"
 #include "batchloom/planning/grouped.h"
 #include "batchloom/planning/plan_samples.h"
+#include "batchloom/planning/step_time.h"
 
 namespace batchloom::planning {
 namespace {
@@ -57,7 +58,7 @@ class TwoModules {
     TwoModulePlan result{
         .plan = std::move(plan),
         .pictures = make_assignment(Spread::kDp, groups_, std::move(pictures), of, dealt)};
-    result.makespan_ns = slowest_group_ns(result);
+    BL_ASSIGN_OR_RETURN(result.makespan_ns, slowest_group_ns(result));
     const std::uint64_t all = result.pictures.total_ns + work.least_total_ns;
     result.lower_bound_ns = std::max(
         {(all + groups_ - 1) / groups_, work.least_longest_ns, result.pictures.lower_bound_ns});
@@ -80,19 +81,19 @@ class TwoModules {
   }
 
   /// Pictures and micro-batches, one after the other.
-  std::uint64_t slowest_group_ns(const TwoModulePlan& both) const {
-    std::vector<std::uint64_t> times(groups_, 0);
+  Result<std::uint64_t> slowest_group_ns(const TwoModulePlan& both) const {
+    std::vector<std::uint64_t> pictures_ns(groups_, 0);
     for (const PlacedPicture& picture : both.pictures.pictures) {
-      times[picture.bucket] += picture.cost_ns;
+      pictures_ns[picture.bucket] += picture.cost_ns;
     }
-    for (model::HdpRank rank; rank.value < both.plan.ranks.size(); ++rank) {
-      const model::Coordinates at = topology_.coordinates(rank);
-      if (at[model::Axis::kCp] != 0) continue;  // All members of a group work alike.
-      for (const model::MicroBatch& micro_batch : both.plan.micro_batches_of(rank)) {
-        times[at[model::Axis::kDp]] += both.plan.tasks[micro_batch.task.value].cost_ns;
-      }
+    BL_ASSIGN_OR_RETURN(const StepTime time, step_time(both.plan, backbone_, {.links = false}));
+    std::vector<std::uint64_t> end_ns = pictures_ns;
+    for (std::size_t i = 0; i < time.tasks.size(); ++i) {
+      const model::HdpRank member = both.plan.members_of(both.plan.tasks[i]).front();
+      const std::uint32_t group = topology_.coordinates(member)[model::Axis::kDp];
+      end_ns[group] = std::max(end_ns[group], pictures_ns[group] + time.tasks[i].end_ns);
     }
-    return *std::ranges::max_element(times);
+    return *std::ranges::max_element(end_ns);
   }
 
   const CostModel& encoder_;

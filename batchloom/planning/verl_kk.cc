@@ -7,6 +7,7 @@
 #include "batchloom/planning/baselines.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/task_list.h"
+#include "batchloom/planning/timed_plan.h"
 
 namespace batchloom::planning {
 namespace {
@@ -209,8 +210,8 @@ Result<model::StepPlan> plan_verl_kk(const StrategyInputs& inputs,
     }
   }
   PlanDraft draft = std::move(tasks).take();
-  scale(draft, inputs.costs.layers);
-  return make_plan(inputs.topology, "verl_kk", std::move(samples), std::move(draft));
+  return make_timed_plan(inputs.topology, "verl_kk", std::move(samples), std::move(draft),
+                         inputs.costs);
 }
 
 }  // namespace batchloom::planning
