@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <utility>
@@ -20,6 +21,7 @@ namespace batchloom {
 namespace {
 
 constexpr std::uint32_t kVocab = 50'304;
+constexpr std::uint32_t kCapacityTokens = 16'384;      ///< Of micro-batches, where samples fit.
 constexpr std::uint64_t kIds = 0x7fff'7fff'7fff'7fff;  ///< Four that are below it.
 
 template <class T>
@@ -127,8 +129,7 @@ control::PipelineConfig pipeline_over(const Corpus& corpus, std::uint64_t steps)
   config.seed = 17;
   config.run.steps = steps;
   config.topology.axes = must(model::Topology::create({{model::Axis::kDp, kPipelineRanks}}));
-  config.topology.capacity_tokens =
-      static_cast<std::uint32_t>(kPipelineStepBytes / kPipelineTokenBytes / kPipelineRanks);
+  config.topology.capacity_tokens = std::max(kCapacityTokens, sample_tokens);
   config.step.units = kPipelineStepBytes / kPipelineTokenBytes;
   config.step.max_sample_tokens = sample_tokens;
   config.tokens.tokenizer = control::TokenizerKind::kIds;

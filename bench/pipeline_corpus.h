@@ -29,7 +29,8 @@ struct Corpus {
 /// Writes it below `folder`, which exists. It is in the page cache then.
 Corpus write_corpus(const std::string& folder, std::uint64_t sample_bytes, std::uint64_t steps);
 
-/// Samples in a random order, 8 ranks with a micro-batch each, as many steps as are asked for.
+/// Samples in a random order for 8 ranks, in micro-batches of 16 Ki tokens or of one larger sample;
+/// as many steps as are asked for.
 control::PipelineConfig pipeline_over(const Corpus& corpus, std::uint64_t steps);
 
 /// Indexes the corpus, and plans its steps: the numbers of their samples, rank by rank, as they lie
