@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <utility>
 
 #include "batchloom/store/piece_content.h"
@@ -37,14 +39,21 @@ std::vector<SampleTensor> tensors_of(const PartContent& part) {
   return tensors;
 }
 
-/// One pass without a branch per id.
+/// One pass without a branch per id; a fixed number of them at once, which compilers turn into
+/// vectors.
 template <class Id>
 std::uint32_t largest_id(ByteSpan ids) {
-  Id largest = 0;
-  for (std::size_t at = 0; at < ids.size(); at += sizeof(Id)) {
-    largest = std::max(largest, load_le<Id>(ids.data() + at));
+  constexpr std::size_t kLanes = 32;
+  std::array<Id, kLanes> largest{};
+  std::array<Id, kLanes> next{};
+  for (; ids.size() >= sizeof(next); ids = ids.subspan(sizeof(next))) {
+    std::memcpy(next.data(), ids.data(), sizeof(next));
+    for (std::size_t i = 0; i < kLanes; ++i) largest[i] = std::max(largest[i], next[i]);
   }
-  return largest;
+  for (; !ids.empty(); ids = ids.subspan(sizeof(Id))) {
+    largest[0] = std::max(largest[0], load_le<Id>(ids.data()));
+  }
+  return *std::ranges::max_element(largest);
 }
 
 std::uint32_t largest_id(const TokenSpan& tokens) {
@@ -53,10 +62,8 @@ std::uint32_t largest_id(const TokenSpan& tokens) {
 }
 
 template <class From, class To>
-void append_ids(ByteSpan from, Bytes& out) {
-  const std::size_t begin = out.size();
-  out.resize(begin + from.size() / sizeof(From) * sizeof(To));
-  std::byte* to = out.data() + begin;
+void append_ids(ByteSpan from, RawBuffer& out) {
+  std::byte* to = out.extend(from.size() / sizeof(From) * sizeof(To)).data();
   for (std::size_t at = 0; at < from.size(); at += sizeof(From), to += sizeof(To)) {
     store_le(static_cast<To>(load_le<From>(from.data() + at)), to);
   }
@@ -69,7 +76,7 @@ SampleBlockBuilder::SampleBlockBuilder(SampleBlockOptions options)
   block_->step_ = options.step;
   block_->source_ = options.source;
   block_->width_ = token_width_for(options.vocab);
-  block_->payload_.reserve(options.payload_bytes);
+  block_->payload_ = RawBuffer(options.payload_bytes);
 }
 
 Status SampleBlockBuilder::check_ids(const PartContent& part) const {
@@ -91,32 +98,33 @@ Status SampleBlockBuilder::check_ids(const PartContent& part) const {
   return Status::ok();
 }
 
-Status SampleBlockBuilder::check(const model::SampleMeta& meta, const PartContent& part) const {
+Status SampleBlockBuilder::check_meta(const model::SampleMeta& meta, const PartContent& part,
+                                      std::size_t tokens) const {
   if (meta.id.source != options_.source) {
     return Status::invalid(
         fmt::format("does not belong into a block of source {}", options_.source.value));
   }
   const PartShape& shape = part.shape;
-  if (meta.tokens != shape.tokens || meta.tokens != part.tokens.size() ||
+  if (meta.tokens != shape.tokens || meta.tokens != tokens ||
       meta.first_position != shape.first_position || meta.valid_labels != shape.valid_labels) {
     return Status::invalid(fmt::format(
         "is planned with {} tokens from position {} and {} valid labels, and was read with {}, {} "
         "and {}: was the file changed after it was indexed?",
-        meta.tokens, meta.first_position, meta.valid_labels, part.tokens.size(),
-        shape.first_position, shape.valid_labels));
+        meta.tokens, meta.first_position, meta.valid_labels, tokens, shape.first_position,
+        shape.valid_labels));
   }
   if (meta.image_patches.size() != part.tensors.size()) {
     return Status::invalid(fmt::format("is planned with {} pictures, and was read with {} tensors",
                                        meta.image_patches.size(), part.tensors.size()));
   }
-  return check_ids(part);
+  return Status::ok();
 }
 
 void SampleBlockBuilder::copy_tokens(const TokenSpan& tokens) {
-  Bytes& out = block_->payload_;
+  RawBuffer& out = block_->payload_;
   const ByteSpan ids = tokens.bytes();
   if (tokens.width() == block_->width_) {
-    out.insert(out.end(), ids.begin(), ids.end());
+    out.append(ids);
   } else if (tokens.width() == TokenWidth::k16) {
     append_ids<std::uint16_t, std::uint32_t>(ids, out);
   } else {
@@ -128,7 +136,9 @@ Status SampleBlockBuilder::add(model::SampleMeta meta, const PartContent& part) 
   const auto named = [&](const Status& error) {
     return error.with_context(fmt::format("sample {}", to_string(meta.id)));
   };
-  if (const Status checked = check(meta, part); !checked.is_ok()) return named(checked);
+  Status checked = check_meta(meta, part, part.tokens.size());
+  if (checked.is_ok()) checked = check_ids(part);
+  if (!checked.is_ok()) return named(checked);
   BlockSample sample;
   sample.content.next_token = part.next_token;
   sample.content.labels = part.shape.labels;
@@ -140,18 +150,44 @@ Status SampleBlockBuilder::add(model::SampleMeta meta, const PartContent& part) 
                                   .first_position = meta.first_position};
   const Status content = check_content(planned, part.tokens.width(), sample.content);
   if (!content.is_ok()) return named(content);
+  places_.push_back(block_->payload_.size());
   copy_tokens(part.tokens);
-  for (const SampleTensor& tensor : sample.content.tensors) {
-    block_->payload_.insert(block_->payload_.end(), tensor.bytes.begin(), tensor.bytes.end());
-  }
+  for (const SampleTensor& tensor : sample.content.tensors) block_->payload_.append(tensor.bytes);
   sample.meta = std::move(meta);
   block_->samples_.push_back(std::move(sample));
   return Status::ok();
 }
 
+Status SampleBlockBuilder::add_whole(model::SampleMeta meta) {
+  const PartContent whole{.shape = {.first_position = 0,
+                                    .tokens = meta.tokens,
+                                    .has_next_token = false,
+                                    .labels = {},
+                                    .valid_labels = store::existing_labels(meta.tokens, false)},
+                          .tokens = {},
+                          .next_token = {},
+                          .tensors = {}};
+  if (const Status checked = check_meta(meta, whole, meta.tokens); !checked.is_ok()) {
+    return checked.with_context(fmt::format("sample {}", to_string(meta.id)));
+  }
+  places_.push_back(block_->payload_.size());
+  block_->payload_.extend(meta.tokens * store::token_bytes(block_->width_));
+  block_->samples_.emplace_back().meta = std::move(meta);
+  return Status::ok();
+}
+
+std::span<std::byte> SampleBlockBuilder::tokens_of(std::size_t sample) {
+  return block_->payload_.bytes().subspan(
+      places_[sample], block_->samples_[sample].meta.tokens * store::token_bytes(block_->width_));
+}
+
+bool SampleBlockBuilder::fits_vocab(std::size_t sample) {
+  return largest_id(TokenSpan(tokens_of(sample), block_->width_)) < options_.vocab;
+}
+
 BlockPtr SampleBlockBuilder::finish() {
   SampleBlock& block = *block_;
-  ByteSpan rest(block.payload_);
+  ByteSpan rest = std::as_const(block.payload_).bytes();
   const auto take = [&rest](std::size_t bytes) {
     const ByteSpan taken = rest.first(bytes);
     rest = rest.subspan(bytes);

@@ -3,13 +3,14 @@
 //
 // All token ids and tensors of a block lie in one buffer, in the width of the stream's batch
 // objects. A batch object borrows them from there: between a loader and the store, payload is
-// copied once, into the block.
+// copied once, into the block, or read into it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "batchloom/base/raw_buffer.h"
 #include "batchloom/base/status.h"
 #include "batchloom/construction/record_cut.h"
 #include "batchloom/construction/token_span.h"
@@ -46,7 +47,7 @@ class SampleBlock {
   model::Step step_;
   model::SourceId source_;
   store::TokenWidth width_ = store::TokenWidth::k32;
-  Bytes payload_;
+  RawBuffer payload_;
   std::vector<BlockSample> samples_;
   std::uint64_t size_bytes_ = 0;
 };
@@ -72,15 +73,31 @@ class SampleBlockBuilder {
   /// store::check_content() refuses.
   Status add(model::SampleMeta meta, const PartContent& part);
 
+  /// Adds a sample that is a whole record, of which all labels count, and whose tokens lie somewhere
+  /// in the block's width: the caller puts them into tokens_of(), which holds anything before that.
+  /// `invalid` as add().
+  Status add_whole(model::SampleMeta meta);
+
+  /// Samples added so far.
+  std::size_t samples() const { return block_->samples_.size(); }
+
+  /// Of a sample that add_whole() added, by its number. Valid until the next one is added.
+  std::span<std::byte> tokens_of(std::size_t sample);
+  /// Whether all of these tokens are below vocab.
+  bool fits_vocab(std::size_t sample);
+
   /// The block. Precondition: called once; no add() afterwards.
   BlockPtr finish();
 
  private:
-  Status check(const model::SampleMeta& meta, const PartContent& part) const;
+  /// `tokens` came of it.
+  Status check_meta(const model::SampleMeta& meta, const PartContent& part,
+                    std::size_t tokens) const;
   Status check_ids(const PartContent& part) const;
   void copy_tokens(const TokenSpan& tokens);
 
   SampleBlockOptions options_;
+  std::vector<std::size_t> places_;  ///< Of the samples' tokens in the payload.
   std::unique_ptr<SampleBlock> block_;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/record_fetcher.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <set>
+#include <tuple>
 #include <utility>
 
 #include "batchloom/construction/record_cut.h"
@@ -15,83 +17,157 @@ constexpr std::size_t kIdleReaders = 64;
 
 }  // namespace
 
-/// One order's way through its samples.
+/// One order's way through its samples, which it takes as they lie in their shards: a block may have
+/// them in any order.
 class RecordFetcher::Order {
  public:
   Order(RecordFetcher& fetcher, const FetchOrder& order, const CallOptions& call)
-      : fetcher_(fetcher), order_(order), call_(call) {}
+      : fetcher_(fetcher),
+        order_(order),
+        call_(call),
+        source_(fetcher.sources_.source(order.source)),
+        width_(construction::token_width_for(fetcher.vocab_)),
+        builder_(options()) {}
 
   Result<Fetched> run() {
-    construction::SampleBlockBuilder builder(options());
-    for (const model::SampleMeta& sample : order_.samples) {
-      BL_RETURN_IF_ERROR(add(sample, builder));
+    const std::vector<Wanted> wanted = wanted_in_place();
+    for (std::span<const Wanted> rest(wanted); !rest.empty();) {
+      const model::ShardIndex shard = rest.front().place.shard;
+      const auto end = std::ranges::find_if(
+          rest, [&](const Wanted& sample) { return sample.place.shard != shard; });
+      const auto count = static_cast<std::size_t>(end - rest.begin());
+      BL_RETURN_IF_ERROR(fetch_shard(shard, rest.first(count)));
+      BL_RETURN_IF_ERROR(check_shard(shard));
+      rest = rest.subspan(count);
     }
-    BL_RETURN_IF_ERROR(check_shards());
-    give_back();
     Fetched fetched{.block = nullptr, .bad = std::move(bad_)};
-    if (fetched.bad.empty()) fetched.block = builder.finish();
+    if (fetched.bad.empty()) fetched.block = builder_.finish();
     return fetched;
   }
 
  private:
+  struct Wanted {
+    sources::ShardRecord place;
+    const model::SampleMeta* sample = nullptr;
+  };
+  using Reader = sources::ShardReader;
+
   construction::SampleBlockOptions options() const {
     construction::SampleBlockOptions options{
         .step = order_.step, .source = order_.source, .vocab = fetcher_.vocab_};
-    const auto width = store::token_bytes(construction::token_width_for(fetcher_.vocab_));
     for (const model::SampleMeta& sample : order_.samples) {
-      options.payload_bytes += width * sample.tokens;
+      options.payload_bytes += store::token_bytes(width_) * sample.tokens;
     }
     return options;
   }
 
-  Status add(const model::SampleMeta& sample, construction::SampleBlockBuilder& builder) {
-    const sources::RecordSource& source = fetcher_.sources_.source(order_.source);
-    const sources::ShardRecord place = source.locate(sample.id.index);
-    shards_.insert(place.shard.value);
-    if (fetcher_.sources_.opener(order_.source).keeps_ids()) {
-      const sources::SidecarIndex& index = *source.shards()[place.shard.value].index;
+  std::vector<Wanted> wanted_in_place() const {
+    std::vector<Wanted> wanted;
+    wanted.reserve(order_.samples.size());
+    for (const model::SampleMeta& sample : order_.samples) {
+      wanted.push_back({source_.locate(sample.id.index), &sample});
+    }
+    std::ranges::sort(wanted, {}, [](const Wanted& one) {
+      return std::tuple(one.place.shard, one.place.record, one.sample->id.part);
+    });
+    return wanted;
+  }
+
+  Status fetch_shard(model::ShardIndex shard, std::span<const Wanted> wanted) {
+    if (fetcher_.sources_.opener(order_.source).keeps_ids()) return copy_stored(shard, wanted);
+    BL_ASSIGN_OR_RETURN(auto reader, fetcher_.take_reader({order_.source, shard}, call_));
+    BL_RETURN_IF_ERROR(read_shard(*reader, wanted));
+    fetcher_.give_back({order_.source, shard}, std::move(reader));
+    return Status::ok();
+  }
+
+  /// From the index.
+  Status copy_stored(model::ShardIndex shard, std::span<const Wanted> wanted) {
+    const sources::SidecarIndex& index = *source_.shards()[shard.value].index;
+    for (const auto& [place, sample] : wanted) {
       BL_ASSIGN_OR_RETURN(const sources::RecordPayload payload, index.payload(place.record));
       borrow_stored(payload);
-    } else if (place != last_) {
-      BL_ASSIGN_OR_RETURN(const auto bad, read(place));
-      if (bad) {
-        last_ = {};
-        bad_.push_back({sample.id, bad->message});
-        return Status::ok();
-      }
-      last_ = place;
-      borrow_record();
+      BL_RETURN_IF_ERROR(add(*sample));
     }
+    return Status::ok();
+  }
+
+  Status read_shard(Reader& reader, std::span<const Wanted> wanted) {
+    const std::optional<sources::PlainIds> plain = reader.plain_ids();
+    std::vector<Wanted> whole;
+    std::optional<std::uint64_t> last;  // What record_ is.
+    for (const Wanted& one : wanted) {
+      if (plain && is_whole(*plain, *one.sample)) {
+        whole.push_back(one);
+        continue;
+      }
+      if (last != one.place.record) {
+        BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, one));
+        last.reset();
+        if (!good) continue;
+        last = one.place.record;
+        borrow_record();
+      }
+      BL_RETURN_IF_ERROR(add(*one.sample));
+    }
+    return whole.empty() ? Status::ok() : read_whole(reader, plain->file, whole);
+  }
+
+  /// Whether its bytes in the shard are those of a block.
+  bool is_whole(const sources::PlainIds& plain, const model::SampleMeta& sample) const {
+    return plain.id_bytes == store::token_bytes(width_) && sample.first_position == 0 &&
+           sample.place.size_bytes == std::uint64_t{sample.tokens} * plain.id_bytes;
+  }
+
+  /// Straight into the block, neighbours together.
+  Status read_whole(Reader& reader, sources::ByteReader& file, std::span<const Wanted> wanted) {
+    const std::size_t first = builder_.samples();
+    for (const Wanted& one : wanted) BL_RETURN_IF_ERROR(builder_.add_whole(*one.sample));
+    std::vector<sources::ReadStretch> stretches;
+    stretches.reserve(wanted.size());
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const std::uint64_t offset = wanted[i].sample->place.offset_bytes;
+      const std::span<std::byte> tokens = builder_.tokens_of(first + i);
+      if (!stretches.empty() && stretches.back().offset + stretches.back().out.size() == offset) {
+        std::span<std::byte>& out = stretches.back().out;
+        out = {out.data(), out.size() + tokens.size()};
+      } else {
+        stretches.push_back({offset, tokens});
+      }
+    }
+    BL_RETURN_IF_ERROR(file.read_all(stretches, call_));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (builder_.fits_vocab(first + i)) continue;
+      BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, wanted[i]));
+      if (!good) continue;
+      return Status::conflict(fmt::format(
+          "{}: record {} was read twice, and not with the same ids: is the file being written?",
+          reader.name(), wanted[i].place.record));
+    }
+    return Status::ok();
+  }
+
+  /// False, and it is noted, where the record is bad.
+  Result<bool> read_record(Reader& reader, const Wanted& one) {
+    BL_ASSIGN_OR_RETURN(const auto bad, reader.read(one.place.record, call_, record_));
+    if (bad) bad_.push_back({one.sample->id, bad->message});
+    return !bad.has_value();
+  }
+
+  /// A part of what content_ is.
+  Status add(const model::SampleMeta& sample) {
     if (!bad_.empty()) return Status::ok();
     BL_ASSIGN_OR_RETURN(
         const construction::PartContent part,
         construction::cut_part(fetcher_.sources_.cut_rule(), content_, sample.id.part));
-    return builder.add(sample, part);
-  }
-
-  Result<std::optional<sources::BadRecord>> read(const sources::ShardRecord& place) {
-    if (reader_ == nullptr || place.shard != reader_shard_) {
-      give_back();
-      BL_ASSIGN_OR_RETURN(reader_, fetcher_.take_reader({order_.source, place.shard}, call_));
-      reader_shard_ = place.shard;
-    }
-    return reader_->read(place.record, call_, record_);
-  }
-
-  void give_back() {
-    if (reader_ == nullptr) return;
-    fetcher_.give_back({order_.source, reader_shard_}, std::move(reader_));
+    return builder_.add(sample, part);
   }
 
   /// What was taken from indexes is what shards still hold.
-  Status check_shards() const {
-    const sources::RecordSource& source = fetcher_.sources_.source(order_.source);
-    for (const std::uint32_t shard : shards_) {
-      const sources::IndexedShard& indexed = source.shards()[shard];
-      BL_ASSIGN_OR_RETURN(const sources::FileStamp now, sources::stamp_of(indexed.path));
-      BL_RETURN_IF_ERROR(sources::check_unchanged(indexed.path, indexed.stamp, now));
-    }
-    return Status::ok();
+  Status check_shard(model::ShardIndex shard) const {
+    const sources::IndexedShard& indexed = source_.shards()[shard.value];
+    BL_ASSIGN_OR_RETURN(const sources::FileStamp now, sources::stamp_of(indexed.path));
+    return sources::check_unchanged(indexed.path, indexed.stamp, now);
   }
 
   void borrow_stored(const sources::RecordPayload& payload) {
@@ -116,10 +192,9 @@ class RecordFetcher::Order {
   RecordFetcher& fetcher_;
   const FetchOrder& order_;
   const CallOptions& call_;
-  std::set<std::uint32_t> shards_;
-  std::unique_ptr<sources::ShardReader> reader_;
-  model::ShardIndex reader_shard_;
-  std::optional<sources::ShardRecord> last_;  // What record_ is, where it was read.
+  const sources::RecordSource& source_;
+  const store::TokenWidth width_;
+  construction::SampleBlockBuilder builder_;
   sources::Record record_;
   std::vector<construction::LearnedInterval> learned_;
   construction::RecordContent content_;  // Borrows both, or an index.

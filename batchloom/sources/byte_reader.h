@@ -14,6 +14,12 @@
 
 namespace batchloom::sources {
 
+/// Bytes from `offset` on that are to fill `out`.
+struct ReadStretch {
+  std::uint64_t offset = 0;
+  std::span<std::byte> out;
+};
+
 /// A file's bytes, read by position. Several threads may read at once, unless the maker says
 /// otherwise. Kinds of errors: faults.h.
 class ByteReader {
@@ -30,6 +36,14 @@ class ByteReader {
   /// `corruption` where the file ends before; then, as after every error, `out` holds anything.
   virtual Status read_at(std::uint64_t offset, std::span<std::byte> out,
                          const CallOptions& call) = 0;
+
+  /// As read_at() of each of them, which may cost less together.
+  virtual Status read_all(std::span<const ReadStretch> stretches, const CallOptions& call) {
+    for (const ReadStretch& stretch : stretches) {
+      BL_RETURN_IF_ERROR(read_at(stretch.offset, stretch.out, call));
+    }
+    return Status::ok();
+  }
 };
 
 /// A plain file, which a link may lead to. `not_found` where there is none; `invalid` for a folder,

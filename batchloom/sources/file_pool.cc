@@ -74,11 +74,13 @@ class FilePool::PooledFile final : public ByteReader {
   std::string_view name() const override { return path_; }
   std::uint64_t size_bytes() const override { return stamp_.size_bytes; }
   Status read_at(std::uint64_t offset, std::span<std::byte> out, const CallOptions& call) override;
+  Status read_all(std::span<const ReadStretch> stretches, const CallOptions& call) override;
 
  private:
   friend class FilePool;
 
-  Status read_open(std::uint64_t offset, std::span<std::byte> out, const CallOptions& call) const;
+  Status check_range(const ReadStretch& stretch) const;
+  Status read_open(std::span<const ReadStretch> stretches, const CallOptions& call) const;
 
   FilePool& pool_;
   const std::string path_;
@@ -92,21 +94,38 @@ class FilePool::PooledFile final : public ByteReader {
 
 Status FilePool::PooledFile::read_at(std::uint64_t offset, std::span<std::byte> out,
                                      const CallOptions& call) {
-  if (offset > stamp_.size_bytes || out.size() > stamp_.size_bytes - offset) {
-    return shard_fault(
-        path_, stamp_.size_bytes,
-        fmt::format("the file ends here; {} bytes were expected at offset {}", out.size(), offset));
+  const ReadStretch stretch{offset, out};
+  return read_all(std::span(&stretch, 1), call);
+}
+
+Status FilePool::PooledFile::check_range(const ReadStretch& stretch) const {
+  const std::uint64_t size = stretch.out.size();
+  if (stretch.offset <= stamp_.size_bytes && size <= stamp_.size_bytes - stretch.offset) {
+    return Status::ok();
   }
-  if (out.empty()) return Status::ok();
+  return shard_fault(
+      path_, stamp_.size_bytes,
+      fmt::format("the file ends here; {} bytes were expected at offset {}", size, stretch.offset));
+}
+
+Status FilePool::PooledFile::read_all(std::span<const ReadStretch> stretches,
+                                      const CallOptions& call) {
+  for (const ReadStretch& stretch : stretches) BL_RETURN_IF_ERROR(check_range(stretch));
+  const auto is_empty = [](const ReadStretch& stretch) { return stretch.out.empty(); };
+  if (std::ranges::all_of(stretches, is_empty)) return Status::ok();
   BL_RETURN_IF_ERROR(pool_.begin_use(*this, call));
-  const Status read = read_open(offset, out, call);
+  const Status read = read_open(stretches, call);
   pool_.end_use(*this, read.is_ok() || read.is(ErrorKind::kCancelled));
   return read;
 }
 
-Status FilePool::PooledFile::read_open(std::uint64_t offset, std::span<std::byte> out,
+Status FilePool::PooledFile::read_open(std::span<const ReadStretch> stretches,
                                        const CallOptions& call) const {
-  const Status read = read_range(path_, fd_, offset, out, call);
+  Status read;
+  for (const ReadStretch& stretch : stretches) {
+    read = read_range(path_, fd_, stretch.offset, stretch.out, call);
+    if (!read.is_ok()) break;
+  }
   if (read.is(ErrorKind::kCancelled)) return read;
   // Also after an error: that the file has shrunk explains it.
   BL_RETURN_IF_ERROR(check_open_file(path_, stamp_, fd_));

@@ -102,6 +102,15 @@ class MegatronReader final : public ShardReader {
     return std::optional<BadRecord>();
   }
 
+  /// Those of a signed type are as good: below 0 they are above every vocabulary.
+  std::optional<PlainIds> plain_ids() override {
+    const MegatronType type = index_.type();
+    const TokenSettings& settings = tokenizer_.settings();
+    const bool is_plain = type == MegatronType::kU16 || type == MegatronType::kI32;
+    if (!is_plain || !settings.begin.empty() || !settings.end.empty()) return std::nullopt;
+    return PlainIds{.file = *data_, .id_bytes = width_bytes(type)};
+  }
+
  private:
   RecordName name_of(std::uint64_t record, const RecordPlace& place) const {
     return {.shard = name(), .record = record, .offset_bytes = place.offset_bytes};

@@ -8,6 +8,7 @@
 
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
+#include "batchloom/sources/byte_reader.h"
 #include "batchloom/sources/faults.h"
 
 namespace batchloom::sources {
@@ -57,6 +58,13 @@ inline constexpr std::uint64_t kMaxRecordBytes = std::uint64_t{1} << 31;
 /// Of its buffers, what a reader keeps from one record to the next.
 inline constexpr std::uint64_t kKeptBytes = std::uint64_t{4} << 20;
 
+/// A file in which each record that a shard's index tells of is a stretch of its ids and nothing
+/// else: little-endian, all labels count. Ids outside of the vocabulary are for the taker to find.
+struct PlainIds {
+  ByteReader& file;  ///< The shard reader's.
+  std::uint32_t id_bytes = 0;
+};
+
 /// The records of one shard, numbered from 0 in the shard's order. Reading is a pure function of
 /// the shard and the settings: neither the order of calls nor other readers change a record. What
 /// going from one record to another costs depends on the format.
@@ -80,6 +88,9 @@ class ShardReader {
   /// finds bad may have a size.
   virtual Result<std::optional<BadRecord>> measure(std::uint64_t record, const CallOptions& call,
                                                    RecordSize& out);
+
+  /// Where good records can be taken from as they lie, without read(); nullopt where they cannot.
+  virtual std::optional<PlainIds> plain_ids() { return std::nullopt; }
 
  protected:
   /// Ok, or `invalid` for a record that is not there.
