@@ -152,9 +152,10 @@ NaiveItem item_of(const StrategyInputs& inputs, std::uint32_t tokens) {
   const HdpCosts costs = HdpCosts::create(inputs.costs, {.ranks = inputs.topology.hdp_size(),
                                                          .capacity_tokens = inputs.capacity_tokens})
                              .value();
-  return naive_items(costs, inputs.costs, inputs.offload, samples_of(Lengths{tokens}))
-      .value()
-      .items[0];
+  const auto samples = samples_of(Lengths{tokens});
+  NaiveItems items = naive_items(costs, samples);
+  EXPECT_TRUE(choose_degrees(costs, inputs.costs, inputs.offload, samples, items).is_ok());
+  return items.items[0];
 }
 
 TEST(NaiveHdp, TakesTheFewestRanksThatHideTheirCopies) {

@@ -168,16 +168,17 @@ Result<model::StepPlan> HdpPlanner::plan_stages(const HdpProblem& problem,
 }
 
 Status HdpPlanner::outdo_naive(const HdpProblem& problem, model::StepPlan& plan) const {
+  NaiveItems items = naive_items(costs_, plan.samples);
   for (const bool offload : {false, true}) {
     if (offload && (!costs_.shape().offload || problem.longs.empty())) break;
-    const Result<NaiveItems> items = naive_items(costs_, model_, offload, plan.samples);
-    if (!items.is_ok()) continue;  // By their rule a sample fits nowhere.
+    const Status fits = choose_degrees(costs_, model_, offload, plan.samples, items);
+    if (!fits.is_ok()) continue;  // By their rule a sample fits nowhere.
     if (pipeline_.stages() == 1 &&
-        naive_floor_ns(costs_, plan.samples, *items) * model_.layers >= plan.makespan_ns) {
+        naive_floor_ns(costs_, items) * model_.layers >= plan.makespan_ns) {
       continue;
     }
     BL_ASSIGN_OR_RETURN(model::StepPlan naive,
-                        deal_naively(costs_, model_, topology_, "hdp", plan.samples, *items,
+                        deal_naively(costs_, model_, topology_, "hdp", plan.samples, items,
                                      !costs_.shape().links.empty()));
     if (naive.makespan_ns >= plan.makespan_ns) continue;
     naive.lower_bound_ns = plan.lower_bound_ns;

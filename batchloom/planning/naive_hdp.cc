@@ -27,11 +27,11 @@ class FewestRanks {
   FewestRanks(const CostModel& model, const HdpShape& shape, bool offload)
       : model_(model), shape_(shape), offload_(offload) {}
 
-  NaiveItem solve(std::uint32_t tokens) const {
-    NaiveItem item;
+  void solve(std::uint32_t tokens, NaiveItem& item) const {
     item.degree = (tokens + shape_.capacity_tokens - 1) / shape_.capacity_tokens;
+    item.offload = {};
     const std::uint64_t ratio = hidden_ratio(tokens);
-    if (!offload_ || model_.layers <= kLayersOnDevice || !saves_a_rank(tokens, ratio)) return item;
+    if (!offload_ || model_.layers <= kLayersOnDevice || !saves_a_rank(tokens, ratio)) return;
     std::uint32_t degree = 1;
     std::uint32_t enough = item.degree;
     while (degree < enough) {  // Bisection: more ranks hold more.
@@ -44,7 +44,6 @@ class FewestRanks {
     }
     item.degree = degree;
     item.offload = model::OffloadRatio(static_cast<std::uint32_t>(ratio));
-    return item;
   }
 
  private:
@@ -80,17 +79,24 @@ class FewestRanks {
   const bool offload_;
 };
 
+void add_row(const HdpCosts& costs, std::uint32_t row, std::uint32_t tokens, NaiveItem& item,
+             NaiveItems& to) {
+  to.rows.push_back(row);
+  item.rows.end = static_cast<std::uint32_t>(to.rows.size());
+  item.tokens += tokens;
+  item.attention_ns += costs.attention_ns(tokens);
+}
+
 /// Bins of the capacity: the longest that fits, again and again.
-void add_bins(FitPool pool, std::uint32_t capacity, NaiveItems& to) {
+void add_bins(const HdpCosts& costs, FitPool pool, NaiveItems& to) {
   for (;;) {
-    NaiveItem bin;
-    bin.rows.begin = static_cast<std::uint32_t>(to.rows.size());
-    std::uint32_t room = capacity;
+    const auto begin = static_cast<std::uint32_t>(to.rows.size());
+    NaiveItem bin{.rows = {begin, begin}};
+    std::uint32_t room = costs.shape().capacity_tokens;
     while (const auto taken = pool.take_at_most(room)) {
-      to.rows.push_back(taken->row);
+      add_row(costs, taken->row, taken->tokens, bin, to);
       room -= taken->tokens;
     }
-    bin.rows.end = static_cast<std::uint32_t>(to.rows.size());
     if (bin.rows.size() == 0) return;
     to.items.push_back(bin);
   }
@@ -98,48 +104,56 @@ void add_bins(FitPool pool, std::uint32_t capacity, NaiveItems& to) {
 
 }  // namespace
 
-Result<NaiveItems> naive_items(const HdpCosts& costs, const CostModel& model, bool offload,
-                               std::span<const model::PlanSample> samples) {
-  const HdpShape& shape = costs.shape();
-  const FewestRanks equation(model, shape, offload);
+NaiveItems naive_items(const HdpCosts& costs, std::span<const model::PlanSample> samples) {
+  const std::uint32_t capacity = costs.shape().capacity_tokens;
   NaiveItems result;
   result.rows.reserve(samples.size());
   for (std::uint32_t row = 0; row < samples.size(); ++row) {
-    if (samples[row].tokens <= shape.capacity_tokens) continue;
-    NaiveItem item = equation.solve(samples[row].tokens);
-    if (item.degree > shape.ranks) {
-      return Status::does_not_fit(
-          fmt::format("{} does not fit: it needs {} ranks of {} tokens each, with {}/{} of its "
-                      "activations on the host; there are {}",
-                      sample_text(samples[row]), item.degree, shape.capacity_tokens,
-                      item.offload.value, kAllOffloaded, shape.ranks));
-    }
-    const auto place = static_cast<std::uint32_t>(result.rows.size());
-    item.rows = {place, place + 1};
-    result.rows.push_back(row);
+    if (samples[row].tokens <= capacity) continue;
+    const auto begin = static_cast<std::uint32_t>(result.rows.size());
+    NaiveItem item{.rows = {begin, begin}};
+    add_row(costs, row, samples[row].tokens, item, result);
     result.items.push_back(item);
   }
-  add_bins(FitPool(samples, shape.capacity_tokens), shape.capacity_tokens, result);
+  add_bins(costs, FitPool(samples, capacity), result);
   return result;
 }
 
-std::uint64_t naive_floor_ns(const HdpCosts& costs, std::span<const model::PlanSample> samples,
-                             const NaiveItems& items) {
+Status choose_degrees(const HdpCosts& costs, const CostModel& model, bool offload,
+                      std::span<const model::PlanSample> samples, NaiveItems& items) {
+  const HdpShape& shape = costs.shape();
+  const FewestRanks equation(model, shape, offload);
+  for (NaiveItem& item : items.items) {
+    if (item.tokens <= shape.capacity_tokens) break;  // Bins follow.
+    const model::PlanSample& sample = samples[items.rows_of(item).front()];
+    equation.solve(sample.tokens, item);
+    if (item.degree <= shape.ranks) continue;
+    return Status::does_not_fit(
+        fmt::format("{} does not fit: it needs {} ranks of {} tokens each, with {}/{} of its "
+                    "activations on the host; there are {}",
+                    sample_text(sample), item.degree, shape.capacity_tokens, item.offload.value,
+                    kAllOffloaded, shape.ranks));
+  }
+  return Status::ok();
+}
+
+std::uint64_t naive_floor_ns(const HdpCosts& costs, const NaiveItems& items) {
   const std::uint32_t ranks = costs.shape().ranks;
   std::vector<std::uint64_t> free_ns(ranks, 0);
   std::uint32_t next = 0;
+  const auto for_each_member = [&](const NaiveItem& item, auto visit) {
+    for (std::uint32_t i = 0, rank = next; i < item.degree; ++i) {
+      visit(free_ns[rank]);
+      if (++rank == ranks) rank = 0;
+    }
+  };
   for (const NaiveItem& item : items.items) {
     std::uint64_t end_ns = 0;
-    for (std::uint32_t i = 0; i < item.degree; ++i) {
-      end_ns = std::max(end_ns, free_ns[(next + i) % ranks]);
-    }
-    std::uint64_t tokens = 0;
-    for (const std::uint32_t row : items.rows_of(item)) {
-      tokens += samples[row].tokens;
-      end_ns += (costs.attention_ns(samples[row].tokens) + item.degree - 1) / item.degree;
-    }
-    end_ns += costs.rest_ns(static_cast<std::uint32_t>((tokens + item.degree - 1) / item.degree));
-    for (std::uint32_t i = 0; i < item.degree; ++i) free_ns[(next + i) % ranks] = end_ns;
+    for_each_member(item, [&](std::uint64_t free) { end_ns = std::max(end_ns, free); });
+    end_ns += (item.attention_ns + item.degree - 1) / item.degree;
+    end_ns +=
+        costs.rest_ns(static_cast<std::uint32_t>((item.tokens + item.degree - 1) / item.degree));
+    for_each_member(item, [&](std::uint64_t& free) { free = end_ns; });
     next = (next + item.degree) % ranks;
   }
   return std::ranges::max(free_ns);
@@ -168,7 +182,8 @@ Result<model::StepPlan> plan_naively(const StrategyInputs& inputs, bool offload,
   BL_ASSIGN_OR_RETURN(const HdpCosts costs,
                       HdpCosts::create(inputs.costs, {.ranks = inputs.topology.hdp_size(),
                                                       .capacity_tokens = inputs.capacity_tokens}));
-  BL_ASSIGN_OR_RETURN(const NaiveItems items, naive_items(costs, inputs.costs, offload, samples));
+  NaiveItems items = naive_items(costs, samples);
+  BL_RETURN_IF_ERROR(choose_degrees(costs, inputs.costs, offload, samples, items));
   return deal_naively(costs, inputs.costs, inputs.topology, "naive_hdp", samples, items, false);
 }
 

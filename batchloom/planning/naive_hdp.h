@@ -20,6 +20,8 @@ struct NaiveItem {
   std::uint32_t degree = 1;
   model::OffloadRatio offload = {};
   model::IndexRange rows = {};  ///< Of NaiveItems::rows.
+  std::uint64_t tokens = 0;
+  std::uint64_t attention_ns = 0;  ///< Of all its rows, on one rank.
 };
 
 struct NaiveItems {
@@ -31,17 +33,19 @@ struct NaiveItems {
   }
 };
 
-/// Those that need several ranks in the order of the samples, then the bins. The degree is that of
-/// equation 3, solved by r = min(1, time of a layer / time to copy its activations), and 0 where
-/// that saves less than one rank, or without `offload`. `invalid`: a sample that needs more ranks
-/// than there are.
-Result<NaiveItems> naive_items(const HdpCosts& costs, const CostModel& model, bool offload,
-                               std::span<const model::PlanSample> samples);
+/// Those that need several ranks in the order of the samples, then the bins. All have one rank, as
+/// long as choose_degrees() has not been called. Linear time.
+NaiveItems naive_items(const HdpCosts& costs, std::span<const model::PlanSample> samples);
+
+/// The degree of each sample that needs several ranks: that of equation 3, solved by r = min(1, time
+/// of a layer / time to copy its activations), and 0 where that saves less than one rank, or without
+/// `offload`. `invalid`: a sample that needs more ranks than there are.
+Status choose_degrees(const HdpCosts& costs, const CostModel& model, bool offload,
+                      std::span<const model::PlanSample> samples, NaiveItems& items);
 
 /// When all are through that are dealt to the ranks in turn, without pipeline stages, exchanges and
-/// copies, which only add to it. Of one layer. O(samples and the ranks of all items).
-std::uint64_t naive_floor_ns(const HdpCosts& costs, std::span<const model::PlanSample> samples,
-                             const NaiveItems& items);
+/// copies, which only add to it. Of one layer. O(the ranks of all items).
+std::uint64_t naive_floor_ns(const HdpCosts& costs, const NaiveItems& items);
 
 /// The plan that deals them so, named `strategy`. `links`: as in timed_plan.h.
 Result<model::StepPlan> deal_naively(const HdpCosts& costs, const CostModel& model,
