@@ -73,8 +73,8 @@ class SampleBlockBuilder {
   /// store::check_content() refuses.
   Status add(model::SampleMeta meta, const PartContent& part);
 
-  /// Adds a sample that is a whole record, of which all labels count, and whose tokens lie somewhere
-  /// in the block's width: the caller puts them into tokens_of(), which holds anything before that.
+  /// Adds a sample that is a whole record, of which all labels count, whose tokens lie somewhere in
+  /// the width of the block: the caller puts them into tokens_of(), which holds anything before.
   /// `invalid` as add().
   Status add_whole(model::SampleMeta meta);
 

@@ -17,7 +17,7 @@ constexpr std::size_t kIdleReaders = 64;
 
 }  // namespace
 
-/// One order's way through its samples, which it takes as they lie in their shards: a block may have
+/// One order through its samples, which it takes as they lie in their shards: a block may have
 /// them in any order.
 class RecordFetcher::Order {
  public:
