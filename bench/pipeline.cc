@@ -39,8 +39,8 @@ struct Effort {
   std::vector<std::uint64_t> sample_bytes = {kKiB, 4 * kKiB, 64 * kKiB, 256 * kKiB, 1024 * kKiB};
   std::uint64_t steps = 64;
   int rounds = 5;
-  std::uint64_t trained_steps = 200;
-  double compute_s = 0.1;
+  std::uint64_t trained_steps = 100;
+  double compute_s = 0.25;
 };
 
 Effort quick_effort() {

@@ -24,6 +24,7 @@ using control::PipelineConfig;
 
 constexpr std::chrono::minutes kPatience(5);  // With a step; then something is wrong.
 constexpr std::string_view kGroup = "job";
+constexpr std::chrono::milliseconds kReclaimEvery(50);
 
 store::StoreLocation location_of(const std::string& folder) {
   return {.url = folder, .folder = folder, .fsync = objstore::FsyncPolicy::kNone};
@@ -38,7 +39,7 @@ void produce(const PipelineConfig& config, const store::Stream& stream) {
   const auto sources =
       must(control::PreparedSources::open(config, *files, stream.runtime(), {}, {}));
   const control::PipelineOptions options{
-      .workers = 2, .change_from = {}, .reclaim_every = std::nullopt};
+      .workers = 2, .change_from = {}, .reclaim_every = kReclaimEvery};
   const auto pipeline = must(control::Pipeline::open(config, *sources, stream, options, {}));
   must(pipeline->run({}).status());
 }
@@ -48,7 +49,7 @@ client::ConsumerOptions consumer_options(model::HdpRank rank) {
   client::ConsumerOptions options;
   options.rank = rank;
   options.ranks = kPipelineRanks;
-  if (rank == model::HdpRank(0)) options.report_group = kGroup;
+  options.report_group = fmt::format("rank-{}", rank.value);
   return options;
 }
 

@@ -98,7 +98,11 @@ class Consumer::Impl {
                   .samples_hash = options.samples_hash},
         reported_(options.start),
         fetcher_(std::move(fetcher)),
-        prefetcher_(feed, *fetcher_, options.prefetch_bytes, options.start) {
+        prefetcher_(feed, *fetcher_,
+                    {.budget_bytes = options.prefetch_bytes,
+                     .views_ahead = options.views_ahead,
+                     .buffers = options.buffers},
+                    options.start) {
     if (!group_.empty()) {
       reporter_ = std::make_unique<CursorReporter>(stream_, group_, options.start);
     }
@@ -116,6 +120,8 @@ class Consumer::Impl {
     if (distance(batch.step + 1, reported_) >= report_steps_) report(batch.step + 1);
     return step;
   }
+
+  std::optional<TrainerView> take_view() { return prefetcher_.take_view(); }
 
   ConsumerState state() const {
     const MutexLock lock(mutex_);
@@ -211,6 +217,10 @@ Consumer::~Consumer() = default;
 
 Result<StepPtr> Consumer::next(const CallOptions& call) {
   return impl_->next(call);
+}
+
+std::optional<TrainerView> Consumer::take_view() {
+  return impl_->take_view();
 }
 
 Step Consumer::cursor() const {

@@ -21,6 +21,7 @@
 #include "batchloom/client/head_feed.h"
 #include "batchloom/client/step_batch.h"
 #include "batchloom/client/step_fetcher.h"
+#include "batchloom/client/trainer_view.h"
 
 namespace batchloom::client {
 
@@ -58,6 +59,10 @@ struct ConsumerOptions {
   BeyondEnd beyond_end = BeyondEnd::kWait;
   /// Bytes of steps that were read ahead. The step that next() waits for is always let in.
   std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
+  /// Of so many steps the arrays for trainers are made ahead, in `buffers`, which outlives the
+  /// consumer: take_view().
+  std::size_t views_ahead = 0;
+  BufferPool* buffers = nullptr;
   /// Not empty: this consumer reports the group's live cursor: whenever it has gone `report_steps`
   /// steps, and, past skipped ones, before next() waits for a step that is not committed yet. One
   /// of a group's ranks should; the lowest.
@@ -88,6 +93,9 @@ class Consumer {
   /// damaged (after a second read), `invalid` where it is not laid out for this rank: the position
   /// stays, and so does the answer until seek(). `unavailable` at the deadline: call again.
   Result<StepPtr> next(const CallOptions& call);
+
+  /// The arrays of the step that next() gave last, where they were made ahead; once.
+  std::optional<TrainerView> take_view();
 
   /// The step after the last that next() returned (or `start`, or where seek() went).
   Step cursor() const;

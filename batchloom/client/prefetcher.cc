@@ -18,17 +18,23 @@ Status over() {
 
 }  // namespace
 
-Prefetcher::Prefetcher(HeadFeed& feed, StepFetcher& fetcher, std::uint64_t budget_bytes, Step start)
+Prefetcher::Prefetcher(HeadFeed& feed, StepFetcher& fetcher, const PrefetchOptions& options,
+                       Step start)
     : feed_(feed),
       runtime_(feed.stream().runtime()),
       fetcher_(fetcher),
-      budget_bytes_(budget_bytes),
+      options_(options),
       stalls_(feed.stream().counters().counter("client_stalls")),
       stall_ns_(feed.stream().counters().counter("client_stall_ns")),
       wanted_(runtime_.make_event()),
       produced_(runtime_.make_event()),
+      ready_changed_(runtime_.make_event()),
       position_(start),
-      reader_(runtime_.spawn("prefetcher", [this](const std::stop_token&) { read_loop(); })) {}
+      reader_(runtime_.spawn("prefetcher", [this](const std::stop_token&) { read_loop(); })) {
+  if (options_.views_ahead == 0) return;
+  viewer_ =
+      runtime_.spawn("viewer", [this](const std::stop_token& stopped) { view_loop(stopped); });
+}
 
 Prefetcher::~Prefetcher() {
   stop();
@@ -40,6 +46,7 @@ std::uint64_t Prefetcher::held_bytes() const {
 }
 
 Result<StepPtr> Prefetcher::next(const CallOptions& call) {
+  taken_view_.reset();
   BL_RETURN_IF_ERROR(runtime_.check(call));
   if (std::optional<Result<StepPtr>> answer = take(true)) return *std::move(answer);
   const bool committed = !awaited_commit();
@@ -63,6 +70,7 @@ std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
       held_bytes_ -= ready_.front().frees_bytes;
       position_ = ready_.front().step->step + 1;
       answer = std::move(ready_.front().step);
+      taken_view_ = std::move(ready_.front().view);
       ready_.pop_front();
     } else if (!failed_.is_ok()) {
       answer = failed_;
@@ -76,6 +84,7 @@ std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
     awaited_ = !answer.has_value();
   }
   wanted_->set();  // There is room, or somebody waits.
+  ready_changed_->set();
   return answer;
 }
 
@@ -154,6 +163,35 @@ void Prefetcher::stop() {
   wanted_->set();
   produced_->set();
   reader_->join();
+  if (viewer_ == nullptr) return;
+  viewer_->request_stop();
+  viewer_->join();
+}
+
+StepPtr Prefetcher::next_without_view() {
+  const MutexLock lock(mutex_);
+  const std::size_t ahead = std::min(options_.views_ahead, ready_.size());
+  for (std::size_t i = 0; i < ahead; ++i) {
+    if (!std::exchange(ready_[i].view_tried, true)) return ready_[i].step;
+  }
+  ready_changed_->reset();
+  return nullptr;
+}
+
+void Prefetcher::view_loop(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const StepPtr step = next_without_view();
+    if (step == nullptr) {
+      if (!ready_changed_->wait({.deadline = kNever, .stop = stop}).is_ok()) return;
+      continue;
+    }
+    // A step that trainers cannot take is refused by whoever asks for its arrays.
+    Result<TrainerView> view = view_for_trainer(step, *options_.buffers);
+    if (!view.is_ok()) continue;
+    const MutexLock lock(mutex_);
+    const auto place = std::ranges::find(ready_, step, &Ready::step);
+    if (place != ready_.end()) place->view = *std::move(view);
+  }
 }
 
 void Prefetcher::read_loop() {
@@ -195,7 +233,7 @@ bool Prefetcher::is_over(const Round& round) const {
 
 bool Prefetcher::has_room(std::uint64_t bytes) const {
   if (awaited_ && ready_.empty()) return true;
-  return held_bytes_ < budget_bytes_ && bytes <= budget_bytes_ - held_bytes_;
+  return held_bytes_ < options_.budget_bytes && bytes <= options_.budget_bytes - held_bytes_;
 }
 
 Status Prefetcher::wait_for_room(const Round& round, std::uint64_t bytes) {
@@ -255,10 +293,11 @@ Step Prefetcher::publish(const Round& round, std::uint64_t reserved_bytes, Fetch
     const MutexLock lock(mutex_);
     if (is_over(round)) return end;
     held_bytes_ += fetched.held_bytes - reserved_bytes;
-    for (StepPtr& step : fetched.steps) ready_.push_back({std::move(step), 0});
+    for (StepPtr& step : fetched.steps) ready_.push_back({.step = std::move(step)});
     ready_.back().frees_bytes = fetched.held_bytes;
   }
   produced_->set();
+  ready_changed_->set();
   return end;
 }
 

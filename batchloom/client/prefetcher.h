@@ -10,7 +10,9 @@
 //  4. An error that repeating cannot mend stops the round; next() hands out what was read before it
 //     and then, until seek(), the error. Others are repeated with longer and longer pauses, while
 //     next() keeps its own deadline.
-//  5. At the end of an ended stream the round stands still. Every next() there has the head read
+//  5. A second thread makes the arrays of the steps that next() gives next, where they are asked for:
+//     so next() only hands over.
+//  6. At the end of an ended stream the round stands still. Every next() there has the head read
 //     anew: the stream may have been reopened.
 #pragma once
 
@@ -22,8 +24,16 @@
 
 #include "batchloom/base/mutex.h"
 #include "batchloom/client/step_fetcher.h"
+#include "batchloom/client/trainer_view.h"
 
 namespace batchloom::client {
+
+struct PrefetchOptions {
+  std::uint64_t budget_bytes = 0;  ///< Of steps that were read ahead; their arrays do not count.
+  /// Of so many steps that are ready the arrays are made ahead. Each takes 20 bytes for a token.
+  std::size_t views_ahead = 0;
+  BufferPool* buffers = nullptr;  ///< For arrays; outlives the prefetcher.
+};
 
 /// Counters: client_stalls and client_stall_ns, the times and the time that next() waited for a
 /// step that was known to be committed when it began to wait. next(), seek() and stop() are one
@@ -31,7 +41,7 @@ namespace batchloom::client {
 class Prefetcher {
  public:
   /// Begins to read at `start`. Feed and fetcher outlive it, and the fetcher is its own meanwhile.
-  Prefetcher(HeadFeed& feed, StepFetcher& fetcher, std::uint64_t budget_bytes, Step start);
+  Prefetcher(HeadFeed& feed, StepFetcher& fetcher, const PrefetchOptions& options, Step start);
   /// stop().
   ~Prefetcher();
   Prefetcher(const Prefetcher&) = delete;
@@ -41,6 +51,9 @@ class Prefetcher {
   /// StepFetcher::prepare(), and those of the store; `unavailable` at the deadline, saying what was
   /// waited for; `cancelled` by the stop token and after stop().
   Result<StepPtr> next(const CallOptions& call);
+
+  /// The arrays of the step that next() gave last, where they were made ahead; once.
+  std::optional<TrainerView> take_view() { return std::exchange(taken_view_, std::nullopt); }
 
   /// The step that the next next() waits for because no head that was seen holds it, past skipped
   /// ones; nullopt where a step is ready or can be read.
@@ -64,6 +77,8 @@ class Prefetcher {
   struct Ready {
     StepPtr step;
     std::uint64_t frees_bytes = 0;  // At the last step of what was read together.
+    bool view_tried = false;
+    std::optional<TrainerView> view = {};
   };
 
   // next()'s side.
@@ -71,6 +86,10 @@ class Prefetcher {
   Result<StepPtr> wait_for_step(const CallOptions& call);
   Status gave_up(const Status& ended) const;
   void stop_waiting();
+
+  // The thread that makes arrays.
+  void view_loop(const std::stop_token& stop);
+  StepPtr next_without_view();
 
   // The thread's side.
   void read_loop();
@@ -93,11 +112,12 @@ class Prefetcher {
   HeadFeed& feed_;
   Runtime& runtime_;
   StepFetcher& fetcher_;
-  const std::uint64_t budget_bytes_;
+  const PrefetchOptions options_;
   Counter& stalls_;
   Counter& stall_ns_;
-  const std::unique_ptr<Event> wanted_;    // The thread should look again.
-  const std::unique_ptr<Event> produced_;  // next() should look again.
+  const std::unique_ptr<Event> wanted_;         // The thread should look again.
+  const std::unique_ptr<Event> produced_;       // next() should look again.
+  const std::unique_ptr<Event> ready_changed_;  // Arrays may be made.
 
   mutable Mutex mutex_;
   std::uint64_t round_ BL_GUARDED_BY(mutex_) = 1;
@@ -111,9 +131,11 @@ class Prefetcher {
   Status failed_ BL_GUARDED_BY(mutex_);
   Status trouble_ BL_GUARDED_BY(mutex_);  // The last error that is being repeated.
   bool stopped_ BL_GUARDED_BY(mutex_) = false;
-  std::uint64_t rounds_begun_ = 0;  // The thread's.
+  std::uint64_t rounds_begun_ = 0;         // The thread's.
+  std::optional<TrainerView> taken_view_;  // next()'s.
 
-  std::unique_ptr<Task> reader_;  // Last: it uses all of the above.
+  std::unique_ptr<Task> reader_;  // Last: they use all of the above.
+  std::unique_ptr<Task> viewer_;
 };
 
 }  // namespace batchloom::client

@@ -27,8 +27,10 @@ class Reading {
  public:
   explicit Reading(ClientWorld& world, std::uint64_t budget_bytes = kPlenty, Step start = Step(0),
                    FetchOptions options = {})
+      : Reading(world, {.budget_bytes = budget_bytes}, start, std::move(options)) {}
+  Reading(ClientWorld& world, const PrefetchOptions& prefetch, Step start, FetchOptions options)
       : fetcher_(world.feed(), std::move(options)),
-        prefetcher_(world.feed(), fetcher_, budget_bytes, start) {}
+        prefetcher_(world.feed(), fetcher_, prefetch, start) {}
 
   Prefetcher& operator*() { return prefetcher_; }
   Prefetcher* operator->() { return &prefetcher_; }
@@ -89,6 +91,32 @@ TEST(Prefetcher, ReadsAheadWithoutBeingAsked) {
     EXPECT_GT(reading->held_bytes(), 0U);
     for (std::uint64_t number = 0; number < 6; ++number) reading.expect_step(number);
     EXPECT_EQ(world.counted("client_stalls"), 0U);
+  });
+}
+
+TEST(Prefetcher, MakesArraysOfTheNextStepsAhead) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(6);
+    Counters counters;
+    BufferPool pool(kPlenty, counters);
+    Reading reading(world, {.budget_bytes = kPlenty, .views_ahead = 2, .buffers = &pool}, Step(0),
+                    {});
+    world.pass(seconds(10));
+    EXPECT_EQ(counters.snapshot()["client_buffers_made"], 2U) << "of six that are ready";
+    for (std::uint64_t number = 0; number < 6; ++number) {
+      const StepPtr step = must(reading->next({}));
+      const std::optional<TrainerView> view = reading->take_view();
+      ASSERT_TRUE(view.has_value());
+      EXPECT_EQ(view->step, step);
+      EXPECT_FALSE(reading->take_view().has_value()) << "once";
+      world.pass(seconds(1));
+    }
+    EXPECT_LE(counters.snapshot()["client_buffers_made"], 3U) << "buffers go round";
+    reading->seek(Step(3));
+    EXPECT_EQ(must(reading->next({}))->step, Step(3));
+    if (const std::optional<TrainerView> view = reading->take_view()) {
+      EXPECT_EQ(view->step->step, Step(3)) << "not of a step before the seek";
+    }
   });
 }
 

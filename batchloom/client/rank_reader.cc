@@ -132,6 +132,7 @@ ConsumerOptions consumer_options(const RankReaderOptions& options, const Consume
   if (options.resume) consumer.beyond_end = BeyondEnd::kRefuse;
   consumer.min_slot = options.min_slot;
   consumer.prefetch_bytes = options.prefetch_bytes;
+  consumer.views_ahead = options.views_ahead;
   if (is_first(options) && options.report_cursor) consumer.report_group = options.group;
   consumer.report_steps = options.report_steps;
   return consumer;
@@ -150,7 +151,9 @@ class RankReader::Impl {
 
   Status open(const RankReaderOptions& options, const CallOptions& call) {
     BL_ASSIGN_OR_RETURN(const ConsumerState state, find_state(*stream_, options, call));
-    BL_ASSIGN_OR_RETURN(consumer_, Consumer::open(feed_, consumer_options(options, state), call));
+    ConsumerOptions consumer = consumer_options(options, state);
+    consumer.buffers = &pool_;
+    BL_ASSIGN_OR_RETURN(consumer_, Consumer::open(feed_, consumer, call));
     return Status::ok();
   }
 
@@ -159,7 +162,7 @@ class RankReader::Impl {
     BL_ASSIGN_OR_RETURN(StepPtr step, consumer_->next(call));
     if (step == nullptr) return std::shared_ptr<const RankBatch>();
     const Step number = step->step;
-    Result<TrainerView> view = view_for_trainer(std::move(step), pool_);
+    Result<TrainerView> view = view_of(std::move(step));
     if (!view.is_ok()) {
       refused_ = view.status().with_context(fmt::format("step {}", number.value));
       return refused_;
@@ -184,6 +187,12 @@ class RankReader::Impl {
 
   Result<std::size_t> unpin(const std::string& name, const CallOptions& call) {
     return store::unpin(*stream_, group_, name, call);
+  }
+
+  /// Of the step that the consumer gave last.
+  Result<TrainerView> view_of(StepPtr step) {
+    if (std::optional<TrainerView> made = consumer_->take_view()) return *std::move(made);
+    return view_for_trainer(std::move(step), pool_);
   }
 
   Consumer& consumer() { return *consumer_; }

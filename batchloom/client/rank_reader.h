@@ -33,6 +33,8 @@ struct RankReaderOptions {
   bool split_samples = false;
   /// Bytes of steps that were read ahead. As many of buffers that are not in use may be kept.
   std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
+  /// Of so many steps the arrays are made ahead, for 20 bytes a token; 0: by next() itself.
+  std::size_t views_ahead = 1;
   /// The job's first rank reports the group's live cursor. False where another process of that rank
   /// does.
   bool report_cursor = true;

@@ -94,15 +94,15 @@ def test_a_buffer_goes_back_with_its_last_array(stream: Path) -> None:
         tokens = next(data).micro_batches[0].tokens
         before = tokens.tolist()
         next(data)
-        assert data.counters()["client_buffers_made"] == 2
+        assert data.counters()["client_buffers_made"] <= 3, "two taken, one made ahead"
         assert tokens.tolist() == before, "an array in use was overwritten"
         del tokens
         gc.collect()
         for _ in data:
             pass
         counters = data.counters()
-    assert counters["client_buffers_made"] <= 3
-    assert counters["client_buffers_reused"] >= 9
+    assert counters["client_buffers_made"] <= 4
+    assert counters["client_buffers_reused"] >= 8
 
 
 def test_ranks_along_tp_get_the_same(stream: Path) -> None:
