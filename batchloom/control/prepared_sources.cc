@@ -66,8 +66,10 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
   BL_ASSIGN_OR_RETURN(prepared->openers_, make_openers(config, *prepared->tokenizer_));
   BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
   BL_ASSIGN_OR_RETURN(prepared->set_, SourceSet::open(config, prepared->openers_, options.folder));
-  prepared->fetcher_ =
-      std::make_unique<RecordFetcher>(*prepared->set_, prepared->pool_, config.tokens.vocab);
+  prepared->fetcher_ = std::make_unique<RecordFetcher>(
+      runtime, *prepared->set_, prepared->pool_,
+      RecordFetcherOptions{.vocab = config.tokens.vocab,
+                           .long_records_bytes = config.limits.memory_bytes / 8});
   BL_ASSIGN_OR_RETURN(const auto fingerprints, prepared->set_->fingerprints(prepared->pool_, call));
   BL_ASSIGN_OR_RETURN(prepared->membership_, Membership::create(config, fingerprints));
   return prepared;

@@ -95,18 +95,17 @@ class RecordFetcher::Order {
   Status read_shard(Reader& reader, std::span<const Wanted> wanted) {
     const std::optional<sources::PlainIds> plain = reader.plain_ids();
     std::vector<Wanted> whole;
-    std::optional<std::uint64_t> last;  // What record_ is.
+    std::optional<std::uint64_t> last;  // What content_ is.
     for (const Wanted& one : wanted) {
       if (plain && is_whole(*plain, *one.sample)) {
         whole.push_back(one);
         continue;
       }
       if (last != one.place.record) {
-        BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, one));
         last.reset();
+        BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, one));
         if (!good) continue;
         last = one.place.record;
-        borrow_record();
       }
       BL_RETURN_IF_ERROR(add(*one.sample));
     }
@@ -147,10 +146,34 @@ class RecordFetcher::Order {
     return Status::ok();
   }
 
-  /// False, and it is noted, where the record is bad.
+  /// Into content_. False, and it is noted, where the record is bad.
   Result<bool> read_record(Reader& reader, const Wanted& one) {
+    BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, source_.tokens(one.sample->id.index));
+    if (construction::part_count(fetcher_.sources_.cut_rule(), tokens) > 1) {
+      return read_long_record(reader, one);
+    }
     BL_ASSIGN_OR_RETURN(const auto bad, reader.read(one.place.record, call_, record_));
-    if (bad) bad_.push_back({one.sample->id, bad->message});
+    return take(one, bad, record_);
+  }
+
+  Result<bool> read_long_record(Reader& reader, const Wanted& one) {
+    const auto read = [&]() -> Result<ReadRecord> {
+      ReadRecord record;
+      BL_ASSIGN_OR_RETURN(record.bad, reader.read(one.place.record, call_, record.record));
+      return record;
+    };
+    BL_ASSIGN_OR_RETURN(long_record_, fetcher_.long_records_.get(
+                                          {order_.source, one.sample->id.index}, read, call_));
+    return take(one, long_record_->bad, long_record_->record);
+  }
+
+  bool take(const Wanted& one, const std::optional<sources::BadRecord>& bad,
+            const sources::Record& record) {
+    if (bad) {
+      bad_.push_back({one.sample->id, bad->message});
+    } else {
+      borrow_record(record);
+    }
     return !bad.has_value();
   }
 
@@ -181,11 +204,11 @@ class RecordFetcher::Order {
     content_.mask = std::span<const construction::LearnedInterval>(learned_);
   }
 
-  void borrow_record() {
-    content_.tokens = construction::TokenSpan(std::span<const std::uint32_t>(record_.ids));
+  void borrow_record(const sources::Record& record) {
+    content_.tokens = construction::TokenSpan(std::span<const std::uint32_t>(record.ids));
     content_.mask.reset();
-    if (record_.loss_mask.empty()) return;
-    learned_ = construction::learned_intervals(record_.loss_mask);
+    if (record.loss_mask.empty()) return;
+    learned_ = construction::learned_intervals(record.loss_mask);
     content_.mask = std::span<const construction::LearnedInterval>(learned_);
   }
 
@@ -196,13 +219,18 @@ class RecordFetcher::Order {
   const store::TokenWidth width_;
   construction::SampleBlockBuilder builder_;
   sources::Record record_;
+  ReadRecordPtr long_record_;  // Instead of record_, where it has several parts.
   std::vector<construction::LearnedInterval> learned_;
-  construction::RecordContent content_;  // Borrows both, or an index.
+  construction::RecordContent content_;  // Borrows these, or an index.
   std::vector<BadSample> bad_;
 };
 
-RecordFetcher::RecordFetcher(const SourceSet& sources, sources::FilePool& pool, std::uint32_t vocab)
-    : sources_(sources), pool_(pool), vocab_(vocab) {}
+RecordFetcher::RecordFetcher(Runtime& runtime, const SourceSet& sources, sources::FilePool& pool,
+                             const RecordFetcherOptions& options)
+    : sources_(sources),
+      pool_(pool),
+      vocab_(options.vocab),
+      long_records_(runtime, options.long_records_bytes) {}
 RecordFetcher::~RecordFetcher() = default;
 
 Result<Fetched> RecordFetcher::fetch(const FetchOrder& order, const CallOptions& call) {

@@ -10,17 +10,26 @@
 #include <vector>
 
 #include "batchloom/base/mutex.h"
+#include "batchloom/control/long_records.h"
 #include "batchloom/control/source_set.h"
 #include "batchloom/control/step_loader.h"
 
 namespace batchloom::control {
 
+struct RecordFetcherOptions {
+  std::uint32_t vocab = 0;  ///< Of the stream.
+  /// Of records of several parts that are kept for their next parts. Fewer: where more sources have
+  /// such records at once, they are read anew for each order.
+  std::uint64_t long_records_bytes = std::uint64_t{256} << 20;
+};
+
 /// Thread-safe: each order takes a reader of its own for each shard that it reads. Readers are kept
 /// for the next order, a bounded number of them.
 class RecordFetcher final : public SampleFetcher {
  public:
-  /// `sources` and `pool` outlive it. `vocab`: of the stream.
-  RecordFetcher(const SourceSet& sources, sources::FilePool& pool, std::uint32_t vocab);
+  /// `runtime`, `sources` and `pool` outlive it.
+  RecordFetcher(Runtime& runtime, const SourceSet& sources, sources::FilePool& pool,
+                const RecordFetcherOptions& options);
   ~RecordFetcher() override;
 
   /// `conflict`, naming the file, where a shard is not what it was when the run began.
@@ -45,6 +54,7 @@ class RecordFetcher final : public SampleFetcher {
   const SourceSet& sources_;
   sources::FilePool& pool_;
   const std::uint32_t vocab_;
+  LongRecords long_records_;
   Mutex mutex_;
   std::vector<IdleReader> idle_ BL_GUARDED_BY(mutex_);  ///< Those used last at the end.
 };

@@ -10,6 +10,13 @@
 #include "batchloom/sources/faults.h"
 
 namespace batchloom::sources {
+namespace {
+
+/// From so many bytes on it pays to remember that a payload was checked.
+constexpr std::uint64_t kLongPayloadBytes = std::uint64_t{64} << 10;
+constexpr std::uint64_t kNoRecord = UINT64_MAX;
+
+}  // namespace
 
 Result<SidecarView> SidecarView::open(std::string name, ByteSpan bytes) {
   SidecarView view(std::move(name), bytes);
@@ -27,6 +34,7 @@ Result<SidecarView> SidecarView::open(std::string name, ByteSpan bytes) {
                       decode_footer(view.name_, place, bytes.last(kSidecarFooterBytes)));
   const auto blocks = block_count(view.totals().records, view.header_.block_records);
   view.checked_ = std::make_unique<std::atomic<bool>[]>(blocks);
+  view.checked_long_ = std::make_unique<std::atomic<std::uint64_t>>(kNoRecord);
   return view;
 }
 
@@ -118,6 +126,11 @@ Result<RecordPayload> SidecarView::payload(std::uint64_t record) const {
                                    "block, which begin at {}",
                                    record, size, at, block.columns_at));
   }
+  payload.loss = LossIntervals(bytes_.subspan(at, 8 * intervals));
+  const std::uint32_t width = header_.contents.id_width_bytes;
+  payload.ids = StoredIds(bytes_.subspan(at + 8 * intervals, std::uint64_t{width} * tokens), width);
+  // Else each part of a long record would cost a look at the whole of it.
+  if (checked_long_->load(std::memory_order_acquire) == record) return payload;
   const auto stored = cell<std::uint32_t>(block.columns_at + block.at.payload_crcs, row);
   if (const std::uint32_t crc = crc32c(bytes_.subspan(at, size)); crc != stored) {
     return shard_fault(name_, at,
@@ -125,10 +138,8 @@ Result<RecordPayload> SidecarView::payload(std::uint64_t record) const {
                                    "{:08x}",
                                    record, size, crc, stored));
   }
-  payload.loss = LossIntervals(bytes_.subspan(at, 8 * intervals));
-  const std::uint32_t width = header_.contents.id_width_bytes;
-  payload.ids = StoredIds(bytes_.subspan(at + 8 * intervals, std::uint64_t{width} * tokens), width);
   BL_RETURN_IF_ERROR(check_loss(payload, at));
+  if (size >= kLongPayloadBytes) checked_long_->store(record, std::memory_order_release);
   return payload;
 }
 

@@ -91,7 +91,8 @@ class SidecarView {
   /// there.
   Result<IndexedRecord> record(std::uint64_t record) const;
 
-  /// As above, and takes as long as the record is large.
+  /// As above, and takes as long as the record is large; for one record again and again, as for all
+  /// parts of a long one, only the first time.
   Result<RecordPayload> payload(std::uint64_t record) const;
 
  private:
@@ -121,6 +122,8 @@ class SidecarView {
   SidecarHeader header_;
   SidecarFooter footer_;
   std::unique_ptr<std::atomic<bool>[]> checked_;  ///< By block.
+  /// The last long record of which the payload was checked.
+  std::unique_ptr<std::atomic<std::uint64_t>> checked_long_;
 };
 
 }  // namespace batchloom::sources

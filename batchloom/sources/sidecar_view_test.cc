@@ -67,6 +67,24 @@ TEST(SidecarView, AnEmptyIndexHasNoRecords) {
   EXPECT_TRUE(view.record(0).is(ErrorKind::kInvalid));
 }
 
+TEST(SidecarView, ThePayloadOfALongRecordIsLookedAtOnceForAllItsParts) {
+  const std::vector<TestRecord> records = {test_record(0, 100'000), test_record(1, 3),
+                                           test_record(2, 100'000)};
+  Bytes bytes = sidecar_bytes(test_header(), records);
+  const auto view = SidecarView::open("index", bytes).value();
+  const ToldRecord first = told(view.payload(0).value());
+  // Nobody may do so. It shows whether somebody looks.
+  std::byte& damaged = bytes[kSidecarHeaderBytes + 150'000];
+  damaged ^= std::byte{1};
+  EXPECT_TRUE(view.payload(1).is_ok());
+  EXPECT_EQ(told(view.payload(0).value()).record, first.record);
+  // Of the one after it that is noted in its stead.
+  EXPECT_TRUE(view.payload(2).is_ok());
+  EXPECT_TRUE(view.payload(0).is(ErrorKind::kCorruption));
+  damaged ^= std::byte{1};
+  EXPECT_EQ(told(view.payload(0).value()), first);
+}
+
 TEST(SidecarView, IdsAreAlignedToTheirWidth) {
   SidecarHeader header = test_header();
   header.contents.id_width_bytes = 4;
