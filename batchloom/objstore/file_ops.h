@@ -41,7 +41,8 @@ class TempFile {
   virtual Result<bool> link(const std::string& path) = 0;
 
   /// Gives the file the name `path`, in one step taking it from what had it, if anything. A folder
-  /// of that name is `corruption`. Durable only after Folder::sync().
+  /// of that name is `corruption`; `not_found` where the temporary folder or that of `path` is
+  /// gone: then it may be called again. Durable only after Folder::sync().
   virtual Status replace(const std::string& path) = 0;
 };
 
@@ -110,6 +111,10 @@ class FileOps {
   /// True: made; false: a folder or a file has that name. Durable only after the sync() of the
   /// folder above.
   virtual Result<bool> make_folder(const std::string& path) = 0;
+
+  /// True: removed; false: something is in it, or there is no folder of that name. Temporary files
+  /// without a name do not count as something: see TempFile::replace().
+  virtual Result<bool> remove_folder(const std::string& path) = 0;
 
   /// The exclusive lock of the file `path`, which is made where missing and never removed; null
   /// where somebody, in this process or another, holds it. Does not wait.

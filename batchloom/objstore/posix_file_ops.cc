@@ -193,6 +193,12 @@ class PosixFileOps final : public FileOps {
     return file_error(errno, "make the folder", path);
   }
 
+  Result<bool> remove_folder(const std::string& path) override {
+    if (rmdir(path.c_str()) == 0) return true;
+    if (is_missing(errno) || errno == ENOTEMPTY || errno == EEXIST) return false;
+    return file_error(errno, "remove the folder", path);
+  }
+
   Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) override {
     Fd fd = Fd::open(path, O_RDWR | O_CREAT);
     if (!fd.is_open()) return file_error(errno, "open the lock", path);

@@ -243,6 +243,17 @@ Result<bool> PowerCutFileOps::make_folder(const std::string& path) {
   });
 }
 
+Result<bool> PowerCutFileOps::remove_folder(const std::string& path) {
+  return run<bool>(FileCall::kUnlink, path, [&](FakeDisk& disk) -> Result<bool> {
+    const DiskNodePtr node = disk.find(path);
+    FakeDisk::Spot spot;
+    if (node == nullptr || !node->is_folder || disk.locate(path, spot) != 0) return false;
+    if (!node->names.empty()) return false;
+    disk.set_name(spot, nullptr);
+    return true;
+  });
+}
+
 Result<std::unique_ptr<FileLock>> PowerCutFileOps::try_lock(const std::string& path) {
   using Opened = std::unique_ptr<FileLock>;
   return run<Opened>(FileCall::kTryLock, path, [&](FakeDisk& disk) -> Result<Opened> {

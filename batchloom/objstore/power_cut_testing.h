@@ -32,6 +32,7 @@ class PowerCutFileOps final : public FileOps {
   Result<std::optional<std::uint64_t>> file_size(const std::string& path) override;
   Result<bool> unlink(const std::string& path) override;
   Result<bool> make_folder(const std::string& path) override;
+  Result<bool> remove_folder(const std::string& path) override;
   Result<std::unique_ptr<FileLock>> try_lock(const std::string& path) override;
   Result<bool> sweep_temp(const std::string& path) override;
 

@@ -20,6 +20,8 @@ constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
 /// Ids are laid out in stretches of this many.
 constexpr std::size_t kStretchIds = 4'096;
 constexpr std::string_view kTempFolder = ".blidx.tmp";
+/// Each is lost only to another writer that ends in the same moment.
+constexpr int kTempFolderTurns = 100;
 
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -90,22 +92,43 @@ Result<std::unique_ptr<SidecarWriter>> SidecarWriter::create(objstore::FileOps& 
   return writer;
 }
 
-Status SidecarWriter::open_temp() {
-  const std::string folder = folder_of(path_);
-  const std::string temp = fmt::format("{}/{}", folder, kTempFolder);
+Status SidecarWriter::make_temp_folder(const std::string& temp) {
   Result<bool> made = files_.make_folder(temp);
   if (made.is(ErrorKind::kNotFound)) {
-    if (const auto above = files_.make_folder(folder); !above.is_ok()) {
-      return explain(above.status());
+    if (const auto above = files_.make_folder(folder_of(path_)); !above.is_ok()) {
+      return above.status();
     }
     made = files_.make_folder(temp);
   }
-  if (!made.is_ok()) return explain(made.status());
+  BL_RETURN_IF_ERROR(made.status());
   if (!*made) sweep(files_, temp);
-  auto file = files_.open_temp(temp);
-  if (!file.is_ok()) return explain(file.status());
-  file_ = *std::move(file);
   return Status::ok();
+}
+
+Status SidecarWriter::in_temp_folder(const std::function<Status(const std::string& temp)>& use) {
+  const std::string temp = fmt::format("{}/{}", folder_of(path_), kTempFolder);
+  Status used;
+  for (int turn = 0; turn < kTempFolderTurns; ++turn) {
+    BL_RETURN_IF_ERROR(make_temp_folder(temp));
+    used = use(temp);
+    if (!used.is(ErrorKind::kNotFound)) break;  // Else a writer that had ended removed it.
+  }
+  return used;
+}
+
+Status SidecarWriter::open_temp() {
+  const Status opened = in_temp_folder([this](const std::string& temp) {
+    auto file = files_.open_temp(temp);
+    if (file.is_ok()) file_ = *std::move(file);
+    return file.status();
+  });
+  return opened.is_ok() ? opened : explain(opened);
+}
+
+void SidecarWriter::leave_temp_folder() {
+  file_ = nullptr;
+  const std::string temp = fmt::format("{}/{}", folder_of(path_), kTempFolder);
+  static_cast<void>(files_.remove_folder(temp).is_ok());  // Not while others have names in it.
 }
 
 Status SidecarWriter::check(const Record& record) const {
@@ -255,7 +278,8 @@ Result<SidecarTotals> SidecarWriter::finish() {
   BL_RETURN_IF_ERROR(put(encode(footer)));
   BL_RETURN_IF_ERROR(flush());
   if (const Status synced = file_->sync_data(); !synced.is_ok()) return explain(synced);
-  if (const Status named = file_->replace(path_); !named.is_ok()) return explain(named);
+  const Status named = in_temp_folder([this](const std::string&) { return file_->replace(path_); });
+  if (!named.is_ok()) return explain(named);
   const auto folder = files_.open_folder(folder_of(path_));
   if (!folder.is_ok()) return explain(folder.status());
   if (*folder != nullptr) {

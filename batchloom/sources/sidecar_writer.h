@@ -2,7 +2,8 @@
 // Writes a sidecar index in one pass, with memory for one block and a buffer.
 //
 //  1. The bytes go to a temporary file in a folder .blidx.tmp beside the index. Left-overs of
-//     writers that died are removed from there.
+//     writers that died are removed from there, and the folder by whoever is the last to need it.
+//     One who comes or finishes while another removes it makes it again.
 //  2. finish() makes them durable and renames the file to the index's name: whoever opens that
 //     finds an index as a whole, the old one or the new one. Of several writers the last one wins;
 //     they write the same.
@@ -10,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +47,10 @@ class SidecarWriter {
   /// The next record, which is a bad one.
   Status append_bad(const RecordPlace& place);
 
+  ~SidecarWriter() { leave_temp_folder(); }
+  SidecarWriter(const SidecarWriter&) = delete;
+  SidecarWriter& operator=(const SidecarWriter&) = delete;
+
   /// What the index holds now. Call it once, at the end.
   Result<SidecarTotals> finish();
 
@@ -68,7 +74,11 @@ class SidecarWriter {
   SidecarWriter(objstore::FileOps& files, std::string path, const SidecarHeader& header)
       : files_(files), path_(std::move(path)), header_(header) {}
 
+  /// Does `use`, again where the temporary folder was gone.
+  Status in_temp_folder(const std::function<Status(const std::string& temp)>& use);
+  Status make_temp_folder(const std::string& temp);
   Status open_temp();
+  void leave_temp_folder();
   Status check(const Record& record) const;
   Result<Payload> write_payload(const Record& record);
   Status append_row(const RecordSize& record, const Payload& payload);

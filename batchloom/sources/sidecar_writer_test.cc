@@ -208,7 +208,27 @@ TEST(SidecarWriter, SeveralProcessesEndWithOneIndex) {
   }
   const Bytes expected_bytes = sidecar_bytes(test_header(), records);
   EXPECT_EQ(bytes_of_file(path), as_text(expected_bytes));
-  EXPECT_TRUE(fs::is_empty(scratch.path() + "/.blidx.tmp"));
+  EXPECT_FALSE(fs::exists(scratch.path() + "/.blidx.tmp"));
+}
+
+TEST(SidecarWriter, TheFolderOfTemporaryFilesStaysForOthersOnly) {
+  const objstore::ScratchFolder scratch;
+  const std::string temp = scratch.path() + "/.blidx.tmp";
+  for (const bool unnamed : {true, false}) {
+    const auto files = objstore::make_posix_file_ops({.unnamed_temp_files = unnamed});
+    const auto first = SidecarWriter::create(*files, scratch.path() + "/a", test_header()).value();
+    ASSERT_TRUE(first->append(*test_record(0, 3).record).is_ok());
+    {
+      const auto given_up =
+          SidecarWriter::create(*files, scratch.path() + "/b", test_header()).value();
+    }
+    ASSERT_TRUE(write_sidecar(*files, scratch.path() + "/c", test_header(), {}).is_ok());
+    EXPECT_NE(fs::exists(temp), unnamed) << "a file without a name needs it only to get one";
+    EXPECT_TRUE(first->finish().is_ok());
+    EXPECT_TRUE(fs::exists(scratch.path() + "/a"));
+    fs::remove(scratch.path() + "/a");
+  }
+  EXPECT_FALSE(fs::exists(temp));
 }
 
 TEST(SidecarWriter, WhatAKilledWriterLeavesIsSweptByTheNext) {
@@ -225,7 +245,7 @@ TEST(SidecarWriter, WhatAKilledWriterLeavesIsSweptByTheNext) {
   ASSERT_EQ(status, 0);
   EXPECT_FALSE(fs::is_empty(scratch.path() + "/.blidx.tmp"));
   ASSERT_TRUE(write_sidecar(*files, path, test_header(), test_records(3)).is_ok());
-  EXPECT_TRUE(fs::is_empty(scratch.path() + "/.blidx.tmp"));
+  EXPECT_FALSE(fs::exists(scratch.path() + "/.blidx.tmp"));
 }
 
 }  // namespace
