@@ -37,9 +37,9 @@ struct NaiveItems {
 /// long as choose_degrees() has not been called. Linear time.
 NaiveItems naive_items(const HdpCosts& costs, std::span<const model::PlanSample> samples);
 
-/// The degree of each sample that needs several ranks: that of equation 3, solved by r = min(1, time
-/// of a layer / time to copy its activations), and 0 where that saves less than one rank, or without
-/// `offload`. `invalid`: a sample that needs more ranks than there are.
+/// The degree of each sample that needs several ranks: that of equation 3, solved by r = min(1,
+/// time of a layer / time to copy its activations), and 0 where that saves less than one rank, or
+/// without `offload`. `invalid`: a sample that needs more ranks than there are.
 Status choose_degrees(const HdpCosts& costs, const CostModel& model, bool offload,
                       std::span<const model::PlanSample> samples, NaiveItems& items);
 
