@@ -163,7 +163,7 @@ TEST_P(EveryStrategy, PlansTheSameOnAnyThreadsInAnyOrder) {
   holds_for_all_lengths(strategy, [&](const StrategyInputs& inputs, const Lengths& lengths) {
     const auto samples = samples_of(lengths);
     const Bytes alone = model::encode_plan(planned(strategy, inputs, samples));
-    std::vector<Bytes> together(*rc::gen::inRange<std::size_t>(1, 5));
+    std::vector<Bytes> together(*rc::gen::inRange<std::size_t>(1, 4));
     std::vector<std::unique_ptr<Task>> threads;
     for (std::size_t i = 0; i < together.size(); ++i) {
       const auto order = shuffled(samples, *rc::gen::arbitrary<std::uint64_t>());
