@@ -182,6 +182,25 @@ void scale(PlanDraft& draft, std::uint64_t layers) {
   draft.makespan_ns *= layers;
 }
 
+namespace {
+
+std::uint64_t end_of_tasks(const StepPlan& plan) {
+  std::vector<std::uint64_t> free_ns(plan.ranks.size(), 0);
+  std::uint64_t last_ns = 0;
+  for (const model::Task& task : plan.tasks) {
+    std::uint64_t end_ns = 0;
+    for (const HdpRank rank : plan.members_of(task)) {
+      end_ns = std::max(end_ns, free_ns[rank.value]);
+    }
+    end_ns += task.cost_ns;
+    for (const HdpRank rank : plan.members_of(task)) free_ns[rank.value] = end_ns;
+    last_ns = std::max(last_ns, end_ns);
+  }
+  return last_ns;
+}
+
+}  // namespace
+
 StepPlan make_plan(model::Topology topology, std::string strategy,
                    std::vector<model::PlanSample> samples, PlanDraft draft) {
   StepPlan plan;
@@ -192,7 +211,8 @@ StepPlan make_plan(model::Topology topology, std::string strategy,
   PlanMaker(plan, draft).make();
   plan.lower_bound_ns = draft.lower_bound_ns;
   plan.bound_term = draft.bound_term;
-  plan.makespan_ns = draft.makespan_ns;
+  const bool staged = plan.topology.extent(model::Axis::kPp) > 1;
+  plan.makespan_ns = staged ? draft.makespan_ns : end_of_tasks(plan);
   plan.digest = model::plan_digest(plan);
   return plan;
 }

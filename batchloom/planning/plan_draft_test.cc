@@ -75,6 +75,20 @@ TEST(PlanDraft, TasksGoByStartThenByTimeThenBySample) {
   EXPECT_EQ(replay_ns(plan), 14U);
 }
 
+TEST(PlanDraft, WithoutStagesNobodyWaitsForRanksThatHeSharesNothingWith) {
+  PlanDraft draft;
+  draft.members = {HdpRank(0), HdpRank(1)};
+  draft.samples = {SampleIndex(0), SampleIndex(1)};
+  draft.tasks = {
+      {.start_ns = 0, .time_ns = 5, .members = {0, 1}, .samples = {0, 1}},
+      {.start_ns = 5, .time_ns = 3, .members = {1, 2}, .samples = {1, 2}},
+  };
+  draft.makespan_ns = 8;
+  EXPECT_EQ(make_plan(ranks(2), "test", samples_of(Lengths{10, 20}), draft).makespan_ns, 5U);
+  const auto stages = model::Topology::parse("pp=2 dp=2").value();
+  EXPECT_EQ(make_plan(stages, "test", samples_of(Lengths{10, 20}), draft).makespan_ns, 8U);
+}
+
 TEST(PlanDraft, PacksHoldWholeSamples) {
   PlanDraft draft;
   draft.members = {HdpRank(1)};
