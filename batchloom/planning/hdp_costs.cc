@@ -98,6 +98,7 @@ PhaseTimes HdpCosts::gang_phases(std::uint64_t attention_ns, std::uint32_t token
 
 std::uint64_t HdpCosts::exposed_ns(std::uint64_t compute_ns, std::uint64_t bytes,
                                    std::uint32_t degree, std::size_t level) const {
+  if (bytes == 0) return 0;  // Nothing is sent, and no latency counts.
   const RingLink& link = shape_.links[level];
   const std::uint64_t hop = transfer_ns(bytes, link.bandwidth_bytes_per_s) + link.latency_ns;
   const std::uint64_t step = compute_ns / degree;

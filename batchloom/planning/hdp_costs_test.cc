@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include "batchloom/model/plan_check.h"
 #include "batchloom/planning/builtin_costs.h"
@@ -149,6 +150,39 @@ TEST(HdpCosts, TheBestRingLiesInOneIsland) {
   EXPECT_EQ(costs.gang_ns(attention, 9000, 1, 0),
             costs_of({.ranks = 16}).gang_ns(attention, 9000, 1))
       << "one rank has no ring";
+}
+
+TEST(HdpCosts, WhereNothingIsSentNoLatencyCounts) {
+  CostModel model = h200();
+  model.kv_bytes_per_token = 0;
+  const HdpCosts costs = HdpCosts::create(model, {.ranks = 16, .links = links_of(16)}).value();
+  const HdpCosts without = HdpCosts::create(model, {.ranks = 16}).value();
+  EXPECT_EQ(costs.gang_ns(10, 40'000, 10, 1), without.gang_ns(10, 40'000, 10));
+}
+
+/// So a bound of the bytes that cross links is no higher than one of such times: see 0005.
+RC_GTEST_PROP(HdpCosts, AGangTakesAsLongAsItsRingSends, ()) {
+  CostModel model = h200();
+  model.kv_bytes_per_token = *rc::gen::inRange<std::uint64_t>(0, 100'000);
+  HdpShape shape{.ranks = 16, .links = links_of(16)};
+  shape.links[0].bandwidth_bytes_per_s = *rc::gen::inRange<std::uint64_t>(2, 400) * 1'000'000'000;
+  shape.links[1].bandwidth_bytes_per_s =
+      *rc::gen::inRange<std::uint64_t>(1, shape.links[0].bandwidth_bytes_per_s / 1000) * 1000;
+  shape.backward_bytes_factor = *rc::gen::inRange<std::uint32_t>(0, 5);
+  const HdpCosts costs = HdpCosts::create(model, shape).value();
+  const auto degree = *rc::gen::inRange<std::uint32_t>(1, 17);
+  const auto tokens = *rc::gen::inRange<std::uint32_t>(1, degree * 8192 + 1);
+  const auto level = *rc::gen::element<std::size_t>(0, 1);
+  const PhaseTimes phases = costs.gang_phases(costs.attention_ns(tokens), tokens, degree, level);
+  const auto sending_ns = [&](std::uint64_t factor) {
+    const std::uint64_t share = (tokens + degree - 1) / degree;
+    const double bytes = static_cast<double>((degree - 1) * share * factor) *
+                         static_cast<double>(model.kv_bytes_per_token);
+    return bytes / (static_cast<double>(shape.links[level].bandwidth_bytes_per_s) / 1e9);
+  };
+  RC_ASSERT(static_cast<double>(phases.forward_ns) >= sending_ns(1) * (1 - 1e-9));
+  RC_ASSERT(static_cast<double>(phases.backward_ns) >=
+            sending_ns(shape.backward_bytes_factor) * (1 - 1e-9));
 }
 
 TEST(HdpCosts, CopiesCountWhereTheyTakeLongerThanThePhase) {
