@@ -73,10 +73,14 @@ Status run(const IndexSources& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const SourcesOnDisk opened,
                       open_sources(pipeline.config, runtime, options,
                                    {.deadline = kNever, .stop = signals.token()}));
+  const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
   for (std::uint32_t i = 0; i < pipeline.config.sources.size(); ++i) {
-    print_row(describe_source(pipeline.config.sources[i],
-                              opened.sources->set().source(model::SourceId(i))),
-              args.json);
+    const model::SourceId source(i);
+    Fields fields =
+        describe_source(pipeline.config.sources[i], opened.sources->set().source(source));
+    BL_ASSIGN_OR_RETURN(const auto bad, opened.sources->first_bad(source, until_signal));
+    if (bad) fields.add("first_bad", *bad);
+    print_row(fields, args.json);
   }
   return Status::ok();
 }

@@ -99,6 +99,12 @@ Status run(const RunPipeline& args, Runtime& runtime) {
                       control::Pipeline::open(config, *opened.sources, *stream, options, call));
   log_info(fmt::format("{}: term {}, goes on at step {}", location.url,
                        pipeline->session().term().value, pipeline->progress().next_step.value));
+  const std::vector<std::uint64_t> bad = opened.sources->bad_records();
+  for (std::size_t i = 0; i < bad.size(); ++i) {
+    if (bad[i] == 0) continue;
+    log_warning(fmt::format("source '{}': {} bad records are left out (batchloom index names one)",
+                            config.sources[i].name, bad[i]));
+  }
   const Time begin = runtime.now();
   Result<control::RunEnd> end = control::RunEnd::kStopped;
   {

@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from cli_test import COMMAND, DONE, fail, run, succeed, succeed_json, succeed_rows
+from cli_test import COMMAND, DONE, FAILED, fail, run, succeed, succeed_json, succeed_rows
 
 PIPELINE = """
 seed = 17
@@ -230,11 +230,36 @@ def test_without_a_consumer_it_stops_at_its_lead(folder: Path) -> None:
 def test_a_bad_record_is_left_out_and_counted(folder: Path) -> None:
     with (folder / "docs-2.jsonl").open("a", encoding="utf-8") as file:
         file.write('{"text": 7}\n{"text": null}\nnonsense\n{"other": "x"}\n{"text": "last"}\n')
-    (row,) = [row for row in succeed_rows("index", "p.toml") if row.get("source") == "docs"]
-    assert row["bad_records"] == 4
+    docs, chats = (row for row in succeed_rows("index", "p.toml") if "source" in row)
+    assert docs["bad_records"] == 4
+    assert docs["first_bad"].startswith("docs-2.jsonl: record 60 at offset")
+    assert "first_bad" not in chats
     result = run_pipeline()
     records = expected_records_of_good_lines(folder)
     assert result["tokens"] == sum(records)
+
+
+def test_more_bad_records_than_are_allowed_are_refused_by_name(folder: Path) -> None:
+    with (folder / "docs-2.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"text": 7}\nnonsense\n')
+    text = (folder / "p.toml").read_text(encoding="utf-8")
+    for allowed, expected in ((2, DONE), (1, FAILED)):
+        limits = f"[limits]\nbad_records = {allowed}\n\n[balance]"
+        (folder / "p.toml").write_text(text.replace("[balance]", limits), encoding="utf-8")
+        done = run("run", "p.toml", f"--store={folder}/stream-{allowed}")
+        assert done.returncode == expected, done.stderr
+    assert "source 'docs' has 2 bad records of 182, and limits.bad_records allows 1" in done.stderr
+    assert "docs-2.jsonl: record 60 at offset" in done.stderr
+
+
+def test_a_shard_that_is_read_in_the_wrong_way_is_refused_by_name(folder: Path) -> None:
+    text = (folder / "p.toml").read_text(encoding="utf-8")
+    files = 'files = ["docs-*.jsonl"]'
+    text = text.replace(files, files + '\nfields = { text = "tex" }')
+    (folder / "p.toml").write_text(text, encoding="utf-8")
+    error = fail("run", "p.toml")
+    assert "source 'docs': docs-0.jsonl: none of its 60 records can be used" in error
+    assert "docs-0.jsonl: record 0 at offset 0" in error
 
 
 def expected_records_of_good_lines(folder: Path) -> list[int]:

@@ -52,6 +52,7 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   run.constructors = options.workers;
   run.pool.bytes_max = half(config.limits.memory_bytes);
   run.bad_records = config.limits.bad_records;
+  run.indexed_bad_records = sources.bad_records();
   return run;
 }
 
@@ -148,6 +149,7 @@ Result<std::unique_ptr<Pipeline>> Pipeline::open(const PipelineConfig& config,
                                                  const store::Stream& stream,
                                                  const PipelineOptions& options,
                                                  const CallOptions& call) {
+  BL_RETURN_IF_ERROR(sources.check_bad_records(call));
   BL_ASSIGN_OR_RETURN(const StreamSettings settings,
                       compare_settings(stream, sources.membership(), options.change_from, call));
   auto impl = std::make_unique<Impl>(stream, sources,

@@ -38,8 +38,9 @@ struct PipelineOptions {
 class Pipeline {
  public:
   /// Steps 2 and 3. All arguments outlive it. `invalid` where the stream was made by other
-  /// settings, with the differences, or change_from is not its next step; `not_found` where a part
-  /// of the stream is missing; as ProducerSession::open().
+  /// settings, with the differences, or change_from is not its next step; as
+  /// PreparedSources::check_bad_records(); `not_found` where a part of the stream is missing; as
+  /// ProducerSession::open().
   static Result<std::unique_ptr<Pipeline>> open(const PipelineConfig& config,
                                                 PreparedSources& sources,
                                                 const store::Stream& stream,

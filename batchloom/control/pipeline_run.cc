@@ -215,12 +215,15 @@ Status PipelineRun::Impl::strike(const LoadedStep& loaded) {
     const RecordName record{bad.sample.source, bad.sample.index};
     if (!records_.strike(record)) continue;
     log_warning(fmt::format("struck out, and replaced by the next of its source: {}", bad.message));
-    const std::uint64_t of_source = records_.count(record.source);
+    const std::vector<std::uint64_t>& indexed = options_.indexed_bad_records;
+    const std::size_t source = record.source.value;
+    const std::uint64_t of_source =
+        records_.count(record.source) + (source < indexed.size() ? indexed[source] : 0);
     if (of_source > options_.bad_records || records_.size() > kStruckMax) {
-      return Status::exhausted(fmt::format(
-          "step {}: source '{}' has {} bad records, and {} are allowed; the last: {}",
-          loaded.planned.step.value, records_.sources()[record.source.value].name, of_source,
-          std::min<std::uint64_t>(options_.bad_records, kStruckMax), bad.message));
+      return Status::exhausted(
+          fmt::format("step {}: source '{}' has {} bad records, and {} are allowed; the last: {}",
+                      loaded.planned.step.value, records_.sources()[source].name, of_source,
+                      std::min<std::uint64_t>(options_.bad_records, kStruckMax), bad.message));
     }
   }
   book_.struck(records_.size());

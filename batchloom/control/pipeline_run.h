@@ -60,8 +60,11 @@ struct PipelineRunOptions {
   /// More hide slow uploads behind each other.
   std::uint32_t constructors = 2;
   construction::ConstructorPoolOptions pool = {};
-  /// Records of one source that may be struck out; one more ends the run.
+  /// Bad records that one source may have; one more ends the run.
   std::uint64_t bad_records = 100;
+  /// By SourceId: those that planning never draws, because indexes say that they are bad. They
+  /// count, too. Sources beyond the last one here have none.
+  std::vector<std::uint64_t> indexed_bad_records = {};
   /// How long a stop waits for what constructors have.
   Duration stop_within = std::chrono::seconds(30);
 };

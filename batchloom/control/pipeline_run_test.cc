@@ -171,6 +171,18 @@ TEST(PipelineRun, OneBadRecordTooManyEndsItByName) {
   EXPECT_THAT(end.status().to_string(), HasSubstr("bad records, and 4 are allowed; the last: rec"));
 }
 
+TEST(PipelineRun, BadRecordsThatIndexesKnowOfCountToo) {
+  Plant plant;
+  for (std::uint64_t record = 0; record < 20; ++record) {
+    plant.fetcher_.bad.insert({model::SourceId(1), model::RecordIndex(record)});
+  }
+  plant.options_.bad_records = 1'000;
+  plant.options_.indexed_bad_records = {2'000, 997};
+  const auto end = plant.run();
+  ASSERT_TRUE(end.is(ErrorKind::kExhausted)) << end.status().to_string();
+  EXPECT_THAT(end.status().to_string(), HasSubstr("has 1001 bad records, and 1000 are allowed"));
+}
+
 TEST(PipelineRun, AFaultOfASourceEndsItWithTheStepNamed) {
   Plant plant;
   plant.fetcher_.before = [&](const FetchOrder& order, const CallOptions&) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/prepared_sources.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -90,6 +92,74 @@ Status PreparedSources::index_all(objstore::FileOps& files, Runtime& runtime,
   for (std::size_t i = 0; i < threads; ++i) tasks.push_back(runtime.spawn("indexer", work));
   for (const auto& task : tasks) task->join();
   return queue.failed();
+}
+
+std::vector<std::uint64_t> PreparedSources::bad_records() const {
+  std::vector<std::uint64_t> bad;
+  for (std::uint32_t i = 0; i < config_.sources.size(); ++i) {
+    bad.push_back(set_->source(model::SourceId(i)).totals().bad_records);
+  }
+  return bad;
+}
+
+Result<std::string> PreparedSources::first_bad_of(model::SourceId source, model::ShardIndex shard,
+                                                  const CallOptions& call) {
+  const sources::RecordSource& records = set_->source(source);
+  const sources::SidecarIndex& index = *records.shards()[shard.value].index;
+  std::uint64_t number = 0;
+  for (;; ++number) {
+    BL_ASSIGN_OR_RETURN(const auto indexed, index.record(number));
+    if (indexed.is_bad) break;
+  }
+  BL_ASSIGN_OR_RETURN(auto file, records.open_shard(shard, pool_, call));
+  BL_ASSIGN_OR_RETURN(const auto reader, set_->opener(source).open(std::move(file), pool_, call));
+  sources::Record record;
+  BL_ASSIGN_OR_RETURN(const auto bad, reader->read(number, call, record));
+  if (bad) return bad->message;
+  return fmt::format("{}: record {} (it can be read now: index it again)", reader->name(), number);
+}
+
+Result<std::optional<std::string>> PreparedSources::first_bad(model::SourceId source,
+                                                              const CallOptions& call) {
+  const auto& shards = set_->source(source).shards();
+  for (std::uint32_t shard = 0; shard < shards.size(); ++shard) {
+    if (shards[shard].index->totals().bad_records == 0) continue;
+    BL_ASSIGN_OR_RETURN(std::string first, first_bad_of(source, model::ShardIndex(shard), call));
+    return std::optional(std::move(first));
+  }
+  return std::optional<std::string>();
+}
+
+Status PreparedSources::check_shards(model::SourceId source, const CallOptions& call) {
+  const sources::RecordSource& records = set_->source(source);
+  const bool is_all_bad = records.totals().bad_records == records.records();
+  for (std::uint32_t i = 0; i < records.shards().size(); ++i) {
+    const sources::IndexedShard& shard = records.shards()[i];
+    const sources::SidecarTotals& totals = shard.index->totals();
+    const bool is_one_of_many = totals.records == 1 && !is_all_bad;
+    if (totals.records == 0 || totals.bad_records < totals.records || is_one_of_many) continue;
+    BL_ASSIGN_OR_RETURN(const std::string first, first_bad_of(source, model::ShardIndex(i), call));
+    return Status::corruption(
+        fmt::format("source '{}': {}: none of its {} records can be used: is it read in the right "
+                    "way? The first: {}",
+                    records.name(), shard.path, totals.records, first));
+  }
+  return Status::ok();
+}
+
+Status PreparedSources::check_bad_records(const CallOptions& call) {
+  const std::vector<std::uint64_t> bad = bad_records();
+  for (std::uint32_t i = 0; i < bad.size(); ++i) {
+    const model::SourceId source(i);
+    BL_RETURN_IF_ERROR(check_shards(source, call));
+    if (bad[i] <= config_.limits.bad_records) continue;
+    BL_ASSIGN_OR_RETURN(const auto first, first_bad(source, call));
+    return Status::exhausted(fmt::format(
+        "source '{}' has {} bad records of {}, and limits.bad_records allows {}; the first: {}",
+        config_.sources[i].name, bad[i], set_->source(source).records(), config_.limits.bad_records,
+        first.value_or("")));
+  }
+  return Status::ok();
 }
 
 std::vector<store::BatchOrigin::Source> PreparedSources::origins() const {

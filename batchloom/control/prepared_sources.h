@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,12 +48,26 @@ class PreparedSources {
   SourceSet& set() { return *set_; }
   SampleFetcher& fetcher() { return *fetcher_; }
   const Membership& membership() const { return membership_; }
+  /// The first record that a source's indexes call bad: why it is, looked at again. Nullopt where
+  /// there is none. Blocks: may take a pass over its shard. Errors: those of reading it.
+  Result<std::optional<std::string>> first_bad(model::SourceId source, const CallOptions& call);
+  /// `corruption` for a shard of which all records are bad: it is read in the wrong way (one bad
+  /// record alone in its shard is not, if the source has others). `exhausted` where a source has
+  /// more bad ones than limits.bad_records allows. Both name the first. Blocks as first_bad(), and
+  /// only then.
+  Status check_bad_records(const CallOptions& call);
+  /// By source, as indexes say it.
+  std::vector<std::uint64_t> bad_records() const;
+
   /// What batch objects say of the sources: names, and a digest of what their records are.
   std::vector<store::BatchOrigin::Source> origins() const;
 
  private:
   PreparedSources(const PipelineConfig& config, Runtime& runtime);
 
+  Result<std::string> first_bad_of(model::SourceId source, model::ShardIndex shard,
+                                   const CallOptions& call);
+  Status check_shards(model::SourceId source, const CallOptions& call);
   Status index_all(objstore::FileOps& files, Runtime& runtime, const IndexingOptions& options,
                    const CallOptions& call);
 

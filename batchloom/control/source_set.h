@@ -45,7 +45,7 @@ Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
 class SourceSet final : public planning::Metadata {
  public:
   /// `config` and `openers` outlive it. `not_found` where shards have no index that can be used;
-  /// `corruption` naming a source without any record that counts; else as RecordSource::open().
+  /// else as RecordSource::open().
   static Result<std::unique_ptr<SourceSet>> open(const PipelineConfig& config,
                                                  std::span<const ShardOpener> openers,
                                                  const std::string& index_folder);
