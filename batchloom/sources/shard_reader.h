@@ -49,7 +49,7 @@ RecordSize size_of(const Record& record);
 struct ReadLimits {
   /// A record of more bytes in its shard is a bad record; 1 to kMaxRecordBytes. While a reader
   /// reads one, it needs up to twelve times as much memory; it gives back what is above kKeptBytes.
-  std::uint64_t max_record_bytes = std::uint64_t{64} << 20;
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;
 };
 
 /// Of which a reader counts the tokens in 32 bits.
