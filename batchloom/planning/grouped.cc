@@ -9,7 +9,7 @@
 
 #include "batchloom/planning/balance.h"
 #include "batchloom/planning/hdp_costs.h"
-#include "batchloom/planning/pipeline_costs.h"
+#include "batchloom/planning/pipeline_bound.h"
 #include "batchloom/planning/plan_draft.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/timed_plan.h"
@@ -173,13 +173,7 @@ class GroupedPlan {
   /// last one. None where there are no samples: then no group runs anything.
   std::uint64_t least_bubble_ns() const {
     if (pipeline_.stages() == 1 || samples_.empty()) return 0;
-    PhaseTimes least{UINT64_MAX, UINT64_MAX};
-    for (std::uint32_t tokens = 1; tokens <= options_.capacity_tokens; ++tokens) {
-      const PhaseTimes rest = pipeline_.pack(costs_, 0, 0, tokens);
-      least.forward_ns = std::min(least.forward_ns, rest.forward_ns);
-      least.backward_ns = std::min(least.backward_ns, rest.backward_ns);
-    }
-    return (pipeline_.stages() - 1) * least.total_ns();
+    return (pipeline_.stages() - 1) * least_phases_from(pipeline_, costs_)[1].total_ns();
   }
 
   /// The least time of so many tokens or more, attention apart: by rounding, more tokens may take

@@ -71,5 +71,36 @@ TEST_F(HdpProblemOf4, NamesTheLongestSampleThatDoesNotFit) {
             "sample 2 of 900000 tokens fits on no number of ranks: 4 of them ho");
 }
 
+/// LB3 of the literature, in ranks' own links: what rings must send, by the bandwidth. It is never
+/// above the two that are stated (0005 says why), once these count the exchange.
+RC_GTEST_PROP(HdpProblem, BoundsCoverWhatMustCrossLinks, ()) {
+  const auto ranks = *rc::gen::inRange<std::uint32_t>(2, 20);
+  const std::uint64_t bytes_per_s = *rc::gen::inRange<std::uint64_t>(1, 100) * 1'000'000'000;
+  const CostModel model = builtin_cost_model("h200-llama7b").value();
+  const HdpCosts costs =
+      HdpCosts::create(model, {.ranks = ranks,
+                               .min_share_tokens = *rc::gen::element(4096U, 1000U, 1U),
+                               .links = {{.ranks = ranks, .bandwidth_bytes_per_s = bytes_per_s}}})
+          .value();
+  const auto lengths = *rc::gen::container<std::vector<std::uint32_t>>(
+      rc::gen::inRange<std::uint32_t>(1, ranks * 8192 + 1));
+  const HdpProblem problem = make_problem(costs, lengths, number).value();
+  double all_ns = 0, longest_ns = 0;
+  for (const LongSample& sample : problem.longs) {
+    double least_sum_ns = 1e300, least_ns = 1e300;
+    for (std::uint32_t degree = sample.degrees.min; degree <= sample.degrees.max; ++degree) {
+      const std::uint64_t share = (sample.tokens + degree - 1) / degree;
+      const double bytes = static_cast<double>((degree - 1) * share * model.kv_bytes_per_token * 3);
+      const double each_ns = bytes / static_cast<double>(bytes_per_s) * 1e9;
+      least_ns = std::min(least_ns, each_ns);
+      least_sum_ns = std::min(least_sum_ns, degree * each_ns);
+    }
+    longest_ns = std::max(longest_ns, least_ns);
+    all_ns += least_sum_ns;
+  }
+  RC_ASSERT(static_cast<double>(problem.longest_bound_ns) >= longest_ns * (1 - 1e-9));
+  RC_ASSERT(static_cast<double>(problem.work_bound_ns + 1) >= all_ns / ranks * (1 - 1e-9));
+}
+
 }  // namespace
 }  // namespace batchloom::planning
