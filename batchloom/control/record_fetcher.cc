@@ -95,17 +95,17 @@ class RecordFetcher::Order {
   Status read_shard(Reader& reader, std::span<const Wanted> wanted) {
     const std::optional<sources::PlainIds> plain = reader.plain_ids();
     std::vector<Wanted> whole;
-    std::optional<std::uint64_t> last;  // What content_ is.
+    const Wanted* held = nullptr;  // Its record is content_.
     for (const Wanted& one : wanted) {
       if (plain && is_whole(*plain, *one.sample)) {
         whole.push_back(one);
         continue;
       }
-      if (last != one.place.record) {
-        last.reset();
+      if (held == nullptr || held->place.record != one.place.record) {
+        held = nullptr;
         BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, one));
         if (!good) continue;
-        last = one.place.record;
+        held = &one;
       }
       BL_RETURN_IF_ERROR(add(*one.sample));
     }
