@@ -39,9 +39,9 @@ void scale(PlanDraft& draft, std::uint64_t layers);
 ///     chunks i and 2d - 1 - i, so that causal attention is the same work for all. Tokens that are
 ///     left over go round the members, from one sample to the next, so that what members hold
 ///     differs by at most one token. A gang of one cuts nothing.
-///  3. Without pipeline stages the makespan is the time at which the last rank is through, each task
-///     beginning once all its members are free: the draft's may be later, where it has ranks wait
-///     for others with which they share nothing.
+///  3. Without pipeline stages the makespan is the time at which the last rank is through, each
+///     task beginning once all its members are free: the draft's may be later, where it has ranks
+///     wait for others with which they share nothing.
 ///
 /// Preconditions: each sample is in one task, each rank below the topology's HDP size.
 model::StepPlan make_plan(model::Topology topology, std::string strategy,
