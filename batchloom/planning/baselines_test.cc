@@ -194,6 +194,32 @@ TEST(NaiveHdp, DealsByNumbersOfRanks) {
   EXPECT_THAT((members[{50, 30}]), ElementsAre(2));
 }
 
+/// The floor is the time without exchange and copies, and no higher with them.
+RC_GTEST_PROP(NaiveHdp, TakesNoLessThanItsFloor, ()) {
+  const auto ranks = *rc::gen::inRange<std::uint32_t>(1, 18);
+  const auto capacity = *rc::gen::inRange<std::uint32_t>(1, 3000);
+  const StrategyInputs inputs = inputs_for(ranks, capacity);
+  const auto samples = samples_of(
+      *any_lengths({.ranks = ranks, .capacity_tokens = capacity, .most_tokens = ranks * capacity}));
+  const HdpCosts costs =
+      HdpCosts::create(inputs.costs, {.ranks = ranks, .capacity_tokens = capacity}).value();
+  const bool offload = *rc::gen::arbitrary<bool>();
+  NaiveItems items = naive_items(costs, samples);
+  RC_ASSERT(choose_degrees(costs, inputs.costs, offload, samples, items).is_ok());
+  const std::uint64_t floor_ns = naive_floor_ns(costs, items) * inputs.costs.layers;
+  const auto dealt_ns = [&](const model::Topology& topology, std::uint64_t copy_bytes_per_s) {
+    CostModel model = inputs.costs;
+    model.copy_bytes_per_s = copy_bytes_per_s;
+    return deal_naively(costs, model, topology, "test", samples, items, true).value().makespan_ns;
+  };
+  RC_ASSERT(dealt_ns(inputs.topology, 0) == floor_ns);
+  const auto slow = model::Topology::create({{.axis = model::Axis::kDp, .extent = ranks}},
+                                            {{"cluster", ranks, 1'000'000'000, 5000}})
+                        .value();
+  RC_ASSERT(dealt_ns(slow, 0) >= floor_ns);
+  RC_ASSERT(dealt_ns(inputs.topology, 1'000'000'000) >= floor_ns);
+}
+
 std::vector<std::uint32_t> degrees_of(const StepPlan& plan);
 
 TEST(NaiveHdp, OffloadsWhereThatEndsEarlierOrIsTheOnlyWay) {
