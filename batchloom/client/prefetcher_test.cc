@@ -96,7 +96,10 @@ TEST(Prefetcher, ReadsAheadWithoutBeingAsked) {
 
 TEST(Prefetcher, MakesArraysOfTheNextStepsAhead) {
   on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(6);
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {  // Of ids that an int32 holds.
+      const TestStep step = make_step({.seed = seed, .width = store::TokenWidth::k16});
+      world.producer().append(std::span(&step, 1));
+    }
     Counters counters;
     BufferPool pool(kPlenty, counters);
     Reading reading(world, {.budget_bytes = kPlenty, .views_ahead = 2, .buffers = &pool}, Step(0),
