@@ -10,8 +10,8 @@
 //  4. An error that repeating cannot mend stops the round; next() hands out what was read before it
 //     and then, until seek(), the error. Others are repeated with longer and longer pauses, while
 //     next() keeps its own deadline.
-//  5. A second thread makes the arrays of the steps that next() gives next, where they are asked for:
-//     so next() only hands over.
+//  5. A second thread makes the arrays of the steps that next() gives next, where they are asked
+//     for: so next() only hands over.
 //  6. At the end of an ended stream the round stands still. Every next() there has the head read
 //     anew: the stream may have been reopened.
 #pragma once

@@ -64,6 +64,23 @@ TEST_F(FilePoolTest, ReadsByPosition) {
   EXPECT_EQ(text_of(*file, 11).value(), "");
 }
 
+TEST_F(FilePoolTest, ReadsSeveralStretchesAtOnce) {
+  FilePool files = pool(4);
+  const auto file = files.open(write("a", "hello world")).value();
+  std::string text(7, '?');
+  const std::span<std::byte> out = std::as_writable_bytes(std::span(text));
+  const std::vector<ReadStretch> stretches = {
+      {6, out.subspan(0, 3)}, {11, out.subspan(3, 0)}, {0, out.subspan(3, 4)}};
+  ASSERT_TRUE(file->read_all(stretches, {}).is_ok());
+  EXPECT_EQ(text, "worhell");
+  ASSERT_TRUE(file->read_all({}, {}).is_ok());
+
+  const std::vector<ReadStretch> beyond = {{0, out.first(2)}, {9, out.first(3)}};
+  EXPECT_TRUE(says(file->read_all(beyond, {}), "3 bytes were expected at offset 9"));
+  std::ofstream(std::string(file->name()), std::ios::app) << "!";
+  EXPECT_TRUE(file->read_all(stretches, {}).is(ErrorKind::kConflict));
+}
+
 TEST_F(FilePoolTest, OpensNothingBeforeTheFirstReadAndClosesWithTheReader) {
   FilePool files = pool(4);
   auto file = files.open(write("a", "hello")).value();
