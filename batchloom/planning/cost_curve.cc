@@ -63,11 +63,29 @@ std::uint64_t CostCurve::time_ns(std::uint64_t tokens) const {
     return to_ns(time_ps);
   }
   const auto next = std::ranges::upper_bound(points_, tokens, {}, &CostPoint::tokens);
-  const auto i = static_cast<std::size_t>(next - points_.begin());
+  return between_ns(static_cast<std::size_t>(next - points_.begin()),
+                    static_cast<std::uint32_t>(tokens));
+}
+
+std::vector<std::uint64_t> CostCurve::times_ns(std::uint32_t most) const {
+  std::vector<std::uint64_t> times(most + std::size_t{1});
+  std::uint32_t tokens = 0;
+  for (std::size_t i = 1; i < points_.size(); ++i) {
+    const std::uint32_t end = std::min(points_[i].tokens, most);
+    for (; tokens < end && tokens < points_[i - 1].tokens; ++tokens) {
+      times[tokens] = time_ns(tokens);
+    }
+    for (; tokens < end; ++tokens) times[tokens] = between_ns(i, tokens);
+  }
+  for (; tokens <= most; ++tokens) times[tokens] = time_ns(tokens);
+  return times;
+}
+
+std::uint64_t CostCurve::between_ns(std::size_t i, std::uint32_t tokens) const {
   const CostPoint& before = points_[i - 1];
   const CostPoint& after = points_[i];
   const auto span = static_cast<std::int64_t>(after.tokens - before.tokens);
-  const auto into = static_cast<std::int64_t>(tokens) - before.tokens;
+  const auto into = std::int64_t{tokens} - before.tokens;
   const std::int64_t rate_ps = rates_ps_[i - 1] + (rates_ps_[i] - rates_ps_[i - 1]) * into / span;
   const std::uint64_t time_ps = tokens * static_cast<std::uint64_t>(rate_ps);
   return std::clamp(time_ps, before.time_ps, after.time_ps) / kPsPerNs;

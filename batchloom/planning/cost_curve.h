@@ -46,12 +46,18 @@ class CostCurve {
   /// do not hold becomes the longest that they do.
   std::uint64_t time_ns(std::uint64_t tokens) const;
 
+  /// time_ns() of 0 to `most` tokens, several times as fast as one by one.
+  std::vector<std::uint64_t> times_ns(std::uint32_t most) const;
+
   std::span<const CostPoint> points() const { return points_; }
   Growth growth() const { return growth_; }
 
   friend bool operator==(const CostCurve&, const CostCurve&) = default;
 
  private:
+  /// Between points i - 1 and i.
+  std::uint64_t between_ns(std::size_t i, std::uint32_t tokens) const;
+
   std::vector<CostPoint> points_;
   std::vector<std::int64_t> rates_ps_;  ///< Per token, by point.
   Growth growth_ = Growth::kLinear;

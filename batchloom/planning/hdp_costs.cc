@@ -53,12 +53,9 @@ Result<HdpCosts> HdpCosts::create(const CostModel& model, const HdpShape& shape)
 }
 
 HdpCosts::HdpCosts(const CostModel& model, const HdpShape& shape) : model_(model), shape_(shape) {
-  attention_ns_.reserve(shape.capacity_tokens + std::size_t{1});
-  rest_ns_.reserve(shape.capacity_tokens + std::size_t{1});
-  for (std::uint32_t tokens = 0; tokens <= shape.capacity_tokens; ++tokens) {
-    attention_ns_.push_back(model.attention.time_ns(tokens));
-    rest_ns_.push_back(model.linear.time_ns(tokens) + model.launch_ns);
-  }
+  attention_ns_ = model.attention.times_ns(shape.capacity_tokens);
+  rest_ns_ = model.linear.times_ns(shape.capacity_tokens);
+  for (std::uint64_t& time : rest_ns_) time += model.launch_ns;
   for (std::uint32_t tokens = 2; tokens <= shape.capacity_tokens; ++tokens) {
     if (Wide{rest_ns_[tokens]} * best_pack_tokens_ < Wide{rest_ns_[best_pack_tokens_]} * tokens) {
       best_pack_tokens_ = tokens;
