@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/objstore/posix_file_ops.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -72,6 +74,17 @@ TEST_P(PosixFileOpsTest, ReplacesAFileButNoFolder) {
   EXPECT_TRUE(written("two")->replace(root_ + "/folder").is(ErrorKind::kCorruption));
   EXPECT_EQ(content(root_ + "/x"), "two");
   EXPECT_EQ(entries(temp_), 0u);
+}
+
+TEST_P(PosixFileOpsTest, AFolderThatIsRemovedMeanwhileIsNotFound) {
+  const std::string folder = root_ + "/gone";
+  ASSERT_TRUE(files_->make_folder(folder).value());
+  const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_TRUE(files_->remove_folder(folder).value());
+  // Followed, but no more there: as for one who is slow between the two.
+  const auto file = files_->open_temp(fmt::format("/proc/self/fd/{}", fd));
+  close(fd);
+  EXPECT_TRUE(file.is(ErrorKind::kNotFound)) << file.status().to_string();
 }
 
 TEST_P(PosixFileOpsTest, MissingFoldersAreNotFoundAndFilesAreNoFolders) {

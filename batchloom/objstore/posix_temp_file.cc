@@ -127,8 +127,28 @@ class PosixTempFile final : public TempFile {
 
 }  // namespace
 
+namespace {
+
+/// A file without a name; errno says why it is not open. Of a folder that is removed while its name
+/// is followed ext4 says EPERM, which becomes ENOENT: else one would look for permissions.
+Fd open_unnamed(const std::string& temp_folder) {
+  constexpr int kFlags = O_TMPFILE | O_RDWR;
+  Fd fd = Fd::open(temp_folder, kFlags);
+  if (fd.is_open() || errno != EPERM) return fd;
+  // Another folder may have the name by now: look at one and the same.
+  const Fd folder = Fd::open(temp_folder, O_PATH | O_DIRECTORY);
+  if (!folder.is_open()) return fd;
+  Fd again = Fd::open(fmt::format("/proc/self/fd/{}", folder.get()), kFlags);
+  if (again.is_open() || errno != EPERM) return again;
+  struct stat info = {};
+  errno = fstat(folder.get(), &info) == 0 && info.st_nlink == 0 ? ENOENT : EPERM;
+  return again;
+}
+
+}  // namespace
+
 Result<std::unique_ptr<TempFile>> open_unnamed_temp(const std::string& temp_folder) {
-  Fd fd = Fd::open(temp_folder, O_TMPFILE | O_RDWR);
+  Fd fd = open_unnamed(temp_folder);
   if (!fd.is_open()) {
     // A kernel or a file system without O_TMPFILE says one of these; EISDIR for a kernel that takes
     // it for O_DIRECTORY.
