@@ -11,13 +11,12 @@
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/exhaustive.h"
 #include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/length_testing.h"
 #include "batchloom/planning/ring_traffic.h"
 #include "batchloom/planning/step_time.h"
 
 namespace batchloom::planning {
 namespace {
-
-using Lengths = std::vector<std::uint32_t>;
 
 using model::StepPlan;
 using testing::HasSubstr;

@@ -7,11 +7,10 @@
 #include "batchloom/model/plan_check.h"
 #include "batchloom/model/plan_digest.h"
 #include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/length_testing.h"
 
 namespace batchloom::planning {
 namespace {
-
-using Lengths = std::vector<std::uint32_t>;
 
 using model::HdpRank;
 using model::SampleIndex;

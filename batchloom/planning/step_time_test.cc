@@ -9,6 +9,7 @@
 #include "batchloom/base/random.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp_testing.h"
+#include "batchloom/planning/length_testing.h"
 #include "batchloom/planning/plan_draft.h"
 
 namespace batchloom::planning {
@@ -17,8 +18,6 @@ namespace {
 using model::HdpRank;
 using model::StepPlan;
 using testing::ElementsAre;
-
-using Lengths = std::vector<std::uint32_t>;
 
 /// Two layers. From 10 tokens on: attention n^2 ns, a quarter of it forward; the rest 10 n ns, 4 n
 /// of it forward; 6 ns to launch; 10 bytes of keys and values for each token.
