@@ -78,25 +78,6 @@ bool is_first(const RankReaderOptions& options) {
   return options.rank == model::Rank(0);
 }
 
-/// Whether a group's cursor is that of a job which began at step 0 and runs now. Then its other
-/// ranks may begin there, too: its first one is ahead of them. What a job that died has left stands
-/// still, and is opened elsewhere than at step 0 by one that goes on.
-Result<bool> runs_from_first_step(const store::Stream& stream, const store::LiveCursor& seen,
-                                  Duration watch, const CallOptions& call) {
-  Runtime& runtime = stream.runtime();
-  const Time end = std::min<Time>(call.deadline, runtime.now() + watch);
-  for (;;) {
-    BL_ASSIGN_OR_RETURN(const auto cursor, store::read_live_cursor(stream, seen.group, call));
-    if (!cursor || cursor->closed) return true;
-    if (cursor->keep_from > Step(0)) return false;
-    // In step with each other, as by their gradients, no rank is more than one ahead.
-    if (cursor->cursor <= Step(1) || cursor->counter != seen.counter) return true;
-    if (runtime.now() >= end) return false;
-    BL_RETURN_IF_ERROR(runtime.sleep_until(
-        {.deadline = std::min<Time>(end, runtime.now() + kFirstPause), .stop = call.stop}));
-  }
-}
-
 /// What the group has left behind says that it has run before.
 Status check_new_group(const store::Stream& stream, const RankReaderOptions& options,
                        const CallOptions& call) {
@@ -113,11 +94,8 @@ Status check_new_group(const store::Stream& stream, const RankReaderOptions& opt
   }
   BL_ASSIGN_OR_RETURN(const auto cursor, store::read_live_cursor(stream, options.group, call));
   if (!cursor || cursor->closed) return Status::ok();
-  if (!is_first(options)) {
-    BL_ASSIGN_OR_RETURN(const bool runs,
-                        runs_from_first_step(stream, *cursor, options.watch_group, call));
-    if (runs) return Status::ok();
-  }
+  // Of a new job the first rank may have begun already; it is at most one step ahead of the others.
+  if (!is_first(options) && cursor->cursor <= Step(1)) return Status::ok();
   return missing(fmt::format("an open cursor at step {}", cursor->cursor.value));
 }
 

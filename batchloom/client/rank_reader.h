@@ -4,7 +4,6 @@
 //  1. open() waits for the stream to be there, opens it, and finds out where to begin: where the
 //     checkpoint says, where the caller says, or at step 0. A group that left pins or a live cursor
 //     has run before: without a state it is refused, for it would train on the same steps again.
-//     A cursor that began at step 0 and moves is not of a run before: the first rank is ahead.
 //  2. Steps for another topology than the job's are planned anew (replan.h).
 //  3. next() hands out steps in order, each as arrays in one pooled buffer (trainer_view.h).
 //  4. The job's first rank reports the group's live cursor; any rank may pin.
@@ -40,8 +39,6 @@ struct RankReaderOptions {
   /// does.
   bool report_cursor = true;
   std::uint32_t report_steps = 8;  ///< As in ConsumerOptions.
-  /// For how long a rank without a state watches whether its group's cursor, which is ahead, moves.
-  Duration watch_group = std::chrono::seconds(5);
 };
 
 /// Where a rank begins; what several processes of one rank must agree on.

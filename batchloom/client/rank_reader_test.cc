@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "batchloom/base/real_runtime.h"
@@ -19,7 +18,6 @@
 namespace batchloom::client {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 using store::TokenWidth;
 using testing::ElementsAre;
@@ -192,36 +190,6 @@ TEST_F(RankReaderTest, AGroupThatHasRunBeforeNeedsItsState) {
   RankReaderOptions anew = options();
   anew.start = Step(0);
   EXPECT_EQ(open(anew)->state().next_step, Step(0));
-}
-
-TEST_F(RankReaderTest, OtherRanksMayComeLateToAJobThatRuns) {
-  make_stream();
-  append(6);
-  RankReaderOptions eager = options();
-  eager.report_steps = 1;
-  const auto first = open(eager);
-  const ConsumerState begin = first->state();
-  const auto read_on = [&] {
-    for (int i = 0; i < 4; ++i) static_cast<void>(must(first->next({})));
-  };
-  read_on();
-  while (must(store::read_live_cursor(*stream_, "job", {}))->cursor < Step(2)) {
-  }
-  RankReaderOptions late = options(1);
-  late.watch_group = milliseconds(100);
-  EXPECT_EQ(try_open(late).status().error_case(), ErrorCase::kResumeMissing)
-      << "what a job that died has left does not move";
-  late.watch_group = seconds(60);
-  std::atomic<bool> is_open = false;
-  const auto reading = runtime_->spawn("first", [&](const std::stop_token&) {
-    while (!is_open) {
-      EXPECT_TRUE(first->seek(begin, {}).is_ok());
-      read_on();
-    }
-  });
-  EXPECT_EQ(open(late)->state().next_step, Step(0));
-  is_open = true;
-  reading->join();
 }
 
 TEST_F(RankReaderTest, OnlyTheFirstRankReportsTheGroupsCursor) {
