@@ -6,9 +6,10 @@
 //   const model::StepPlan plan = planner.plan(samples).value();
 //
 // It is gang scheduling of moldable tasks. The plan states the lower bound that no plan by these
-// rules can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works: gang_placement.h,
-// rank_loads.h, load_repair.h, in this order; where the topology has pipeline stages,
-// hdp_pipeline.h. Where ByteScale's own assignment (naive_hdp.h) ends earlier, it is the plan.
+// rules can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works:
+// gang_placement.h, rank_loads.h, load_repair.h, in this order; where the topology has pipeline
+// stages, hdp_pipeline.h. Where ByteScale's own assignment (naive_hdp.h) ends earlier, it is the
+// plan.
 #pragma once
 
 #include <optional>
