@@ -286,6 +286,19 @@ TEST(PaperBalance, WithActivationsOnTheHostTakesFewer) {
             "(max_sample_tokens)");
 }
 
+TEST(PaperBalance, KeepsWholeTokensOfOddNumbersOfLayers) {
+  CostModel costs = costs_of_test();
+  costs.layers = 3;
+  costs.activation_bytes_per_token = 1;  // Copies are hidden, whatever is copied.
+  const PaperBalanceOptions options{.capacity_tokens = 5, .offload = true};
+  const auto plan = plan_dp_balance(costs, pipelines(1, 4), options, samples_of(Lengths{15}));
+  ASSERT_EQ(plan.status().to_string(), "ok");
+  EXPECT_EQ(plan->tasks[0].members.size(), 3U) << "of 2 ranks, one would hold 8 and not 7.5";
+  const Status checked =
+      model::check_plan(*plan, {.capacity = model::Capacity{.tokens = 5, .layers = 3}});
+  EXPECT_EQ(checked.to_string(), "ok");
+}
+
 TEST(PaperBalance, RefusesOptionsThatAreNone) {
   const auto topology = pipelines(1, 2);
   EXPECT_TRUE(

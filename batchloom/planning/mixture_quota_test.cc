@@ -243,6 +243,41 @@ TEST(MixtureQuota, ManyOverdueSourcesDoNotStarveOneThatBecameHeavy) {
   EXPECT_LE(book.off_milli(), 2 * kOneSample);
 }
 
+/// The same adversary, as a schedule: each source weighs nearly nothing soon after its first draw.
+/// Parts of `tokens` tokens; a step has one of them.
+QuotaBook run_with_sources_that_drop(std::uint32_t tokens, std::uint32_t later) {
+  constexpr std::uint32_t kSources = 600;
+  FakeLengths lengths([tokens](std::uint32_t, std::uint64_t) { return tokens; });
+  MixtureConfig config{.units_per_step = kPart, .max_sample_tokens = kPart};
+  for (std::uint32_t i = 0; i < kSources; ++i) {
+    const std::vector<WeightPoint> points = {{model::Step(0), Weight(1'000'000'000)},
+                                             {model::Step(i + later), Weight(100'000)}};
+    config.sources.push_back(endless(10, Schedule::create(points).value()));
+  }
+  const auto mixture = Mixture::create(config, lengths).value();
+  QuotaBook book(StepUnit::kTokens, kSources);
+  std::vector<std::uint64_t> weights(kSources);
+  for (std::uint32_t i = 0; i < kSources + later; ++i) {
+    const model::Step step = mixture->state().step;
+    for (std::uint32_t source = 0; source < kSources; ++source) {
+      weights[source] = config.sources[source].weight.at(step).value;
+    }
+    const MixtureStep drawn = *mixture->next_step().value();
+    for (const Part& part : drawn.parts) book.add(part, weights);
+  }
+  return book;
+}
+
+TEST(MixtureQuota, SchedulesOfManySourcesAreForeseenFromTheStart) {
+  for (const std::uint32_t tokens : {kPart, kPart / 2 + 1}) {
+    for (const std::uint32_t later : {1U, 10U, 70U, 200U}) {
+      const QuotaBook book = run_with_sources_that_drop(tokens, later);
+      EXPECT_LE(book.behind_milli(), 2 * kOnePart) << tokens << ", " << later;
+      EXPECT_LE(book.ahead_milli(), kOnePart) << tokens << ", " << later;
+    }
+  }
+}
+
 /// No rule without foresight can do better than ln(n) against this; the bound is 2 H(n).
 TEST(MixtureQuota, AnAdversaryGetsNoFurtherThanProven) {
   constexpr std::uint32_t kSources = 128;

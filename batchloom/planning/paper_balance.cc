@@ -113,7 +113,7 @@ std::uint32_t PaperBalance::degree_with_offload(std::uint32_t tokens) const {
   const Wide act_bytes = Wide{tokens} * model_.activation_bytes_per_token;
   // What one layer's computing hides: r x Act(s) <= T(s) x B.
   const Wide hidden_bytes = Wide{forward_ns} * model_.copy_bytes_per_s / 1'000'000'000;
-  const std::uint64_t ratio = act_bytes == 0 || hidden_bytes >= act_bytes
+  const std::uint64_t ratio = model_.copy_bytes_per_s == 0 || hidden_bytes >= act_bytes
                                   ? all
                                   : static_cast<std::uint64_t>(hidden_bytes * all / act_bytes);
   // Below this one, not even one rank is saved.
@@ -121,8 +121,9 @@ std::uint32_t PaperBalance::degree_with_offload(std::uint32_t tokens) const {
       std::min<Wide>(all, Wide{model_.layers} * capacity * all / (Wide{copied} * tokens));
   if (ratio < least) return plain;
   const Wide kept = Wide{kPaperLayersKept} * all + Wide{all - ratio} * copied;
-  const Wide room = Wide{model_.layers} * capacity * all;
-  return std::min(plain, static_cast<std::uint32_t>((kept * tokens + room - 1) / room));
+  // A rank's share is whole tokens: of 3 layers and 5 tokens, 2 layers kept, it is 7 and not 7.5.
+  const auto share = static_cast<std::uint64_t>(Wide{model_.layers} * capacity * all / kept);
+  return std::min(plain, static_cast<std::uint32_t>((tokens - 1) / share + 1));
 }
 
 /// Best-fit: the longest sample left, then always the longest that still fits.

@@ -41,13 +41,14 @@ class ShareOutlook {
   /// which the step moved to has `step_units`. Negative credit has been earned before: then as if
   /// the source had always had the share that it has now. kNever: it will never have earned more.
   ///
-  /// Where steps count tokens, how full they will be is a guess, and not more than kFarStretches
-  /// changes of weights are looked at.
+  /// Where steps count tokens, how full they will be is a guess. Not more than kFarStretches
+  /// changes of weights are looked at. Amortized constant time for a change, however often asked.
   WideInt last_place_within(const WeightsInForce& weights, std::size_t source, WideInt credit,
                             std::uint64_t step_units);
 
  private:
-  static constexpr std::size_t kFarStretches = 64;
+  /// As many as there can be sources that change once.
+  static constexpr std::size_t kFarStretches = kMaxSources;
 
   /// Steps [begin, end) have the same weights.
   struct Stretch {
@@ -58,16 +59,28 @@ class ShareOutlook {
     std::int64_t left_over = 0;
   };
 
+  /// How far a source's credit was followed, and what it earns until there. It only goes forward:
+  /// being drawn, and steps that were not full, put off what is due.
+  struct Walk {
+    std::size_t stretches = 1;  ///< That are behind it; the first one always is.
+    WideInt earned = 0;         ///< In those after the first.
+  };
+
   void append_stretch(const WeightsInForce& weights, model::Step begin);
   std::int64_t share_in(const WeightsInForce& weights, const Stretch& stretch,
                         std::size_t source) const;
   std::int64_t rounded_share(Weight weight, std::uint64_t total) const;
+  WideInt earned_in(const WeightsInForce& weights, const Stretch& stretch,
+                    std::size_t source) const;
+  void pop_stretch(const WeightsInForce& weights);
+  WideInt walk_on(const WeightsInForce& weights, std::size_t source, WideInt credit);
 
   StepUnit unit_;
   std::uint64_t units_per_step_;
   model::Step step_;
   std::deque<Stretch> stretches_;  ///< Without gaps; the first one has the step moved to.
   std::vector<std::int64_t> shares_;
+  std::vector<Walk> walks_;  ///< By SourceId.
 };
 
 }  // namespace batchloom::planning

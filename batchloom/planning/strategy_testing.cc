@@ -92,6 +92,10 @@ StrategyInputs any_inputs() {
   static const CostModel costs = text_costs();
   StrategyInputs inputs;
   inputs.costs = costs;
+  // Odd ones too: halves of an odd number of layers are no whole tokens.
+  inputs.costs.layers = *rc::gen::oneOf(rc::gen::just(costs.layers), rc::gen::inRange(1U, 8U));
+  inputs.costs.copy_bytes_per_s = *rc::gen::elementOf(
+      std::vector<std::uint64_t>{costs.copy_bytes_per_s, 0, 10'000'000'000'000});
   inputs.topology = any_topology();
   inputs.capacity_tokens =
       *rc::gen::oneOf(rc::gen::just(8192U), rc::gen::inRange<std::uint32_t>(1, 3000));
@@ -112,7 +116,9 @@ std::uint32_t room_of(const Strategy& strategy, const StrategyInputs& inputs) {
   if (strategy.takes.context && inputs.context_tokens > 0) ranks = ranks_for_context(inputs);
   if (strategy.name == "megatron") ranks = std::bit_floor(ranks);
   // Of a long sample, two layers stay on the device.
-  if (strategy.name == "hdp" && inputs.offload) tokens_of_a_rank *= inputs.costs.layers / 2;
+  if (strategy.name == "hdp" && inputs.offload && inputs.costs.layers > 2) {
+    tokens_of_a_rank = tokens_of_a_rank * inputs.costs.layers / 2;
+  }
   return ranks * tokens_of_a_rank;
 }
 
