@@ -52,12 +52,13 @@ Result<StepPtr> Prefetcher::next(const CallOptions& call) {
   const bool committed = !awaited_commit();
   const Time began = runtime_.now();
   Result<StepPtr> answer = wait_for_step(call);
-  const Duration waited = runtime_.now() - began;
-  if (committed) {
-    stalls_.add();
-    stall_ns_.add(static_cast<std::uint64_t>(waited.count()));
-  }
+  if (committed) count_stall(runtime_.now() - began, answer.is(ErrorKind::kUnavailable));
   return answer;
+}
+
+void Prefetcher::count_stall(Duration waited, bool goes_on) {
+  if (!std::exchange(stall_goes_on_, goes_on)) stalls_.add();
+  stall_ns_.add(static_cast<std::uint64_t>(waited.count()));
 }
 
 std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
@@ -77,7 +78,8 @@ std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
     } else if (!first_look && ended_look_ == looks_) {
       answer = StepPtr();
     } else {
-      if (first_look) ++looks_;
+      // Where the call before gave up on the answer, this one waits for the same.
+      if (first_look && ended_look_ == looks_) ++looks_;
       produced_->reset();
     }
     // With the answer: the thread must not take what was handed out for still awaited.

@@ -13,7 +13,8 @@
 //  5. A second thread makes the arrays of the steps that next() gives next, where they are asked
 //     for: so next() only hands over.
 //  6. At the end of an ended stream the round stands still. Every next() there has the head read
-//     anew: the stream may have been reopened.
+//     anew: the stream may have been reopened. One that gives up before the head was read leaves
+//     the answer to the one after it: short timeouts come to the end too.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct PrefetchOptions {
 };
 
 /// Counters: client_stalls and client_stall_ns, the times and the time that next() waited for a
-/// step that was known to be committed when it began to wait. next(), seek() and stop() are one
-/// thread at a time.
+/// step that was known to be committed when it began to wait; calls that give up and are made again
+/// count as one. next(), seek() and stop() are one thread at a time.
 class Prefetcher {
  public:
   /// Begins to read at `start`. Feed and fetcher outlive it, and the fetcher is its own meanwhile.
@@ -86,6 +87,7 @@ class Prefetcher {
   Result<StepPtr> wait_for_step(const CallOptions& call);
   Status gave_up(const Status& ended) const;
   void stop_waiting();
+  void count_stall(Duration waited, bool goes_on);
 
   // The thread that makes arrays.
   void view_loop(const std::stop_token& stop);
@@ -126,13 +128,14 @@ class Prefetcher {
   std::deque<Ready> ready_ BL_GUARDED_BY(mutex_);
   std::uint64_t held_bytes_ BL_GUARDED_BY(mutex_) = 0;
   bool awaited_ BL_GUARDED_BY(mutex_) = false;          // next() waits.
-  std::uint64_t looks_ BL_GUARDED_BY(mutex_) = 0;       // Calls of next() that had to wait.
+  std::uint64_t looks_ BL_GUARDED_BY(mutex_) = 0;       // That next() asked for.
   std::uint64_t ended_look_ BL_GUARDED_BY(mutex_) = 0;  // The one that learns that this is the end.
   Status failed_ BL_GUARDED_BY(mutex_);
   Status trouble_ BL_GUARDED_BY(mutex_);  // The last error that is being repeated.
   bool stopped_ BL_GUARDED_BY(mutex_) = false;
   std::uint64_t rounds_begun_ = 0;         // The thread's.
   std::optional<TrainerView> taken_view_;  // next()'s.
+  bool stall_goes_on_ = false;             // next()'s: the call before gave up in a stall.
 
   std::unique_ptr<Task> reader_;  // Last: they use all of the above.
   std::unique_ptr<Task> viewer_;

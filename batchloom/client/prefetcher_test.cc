@@ -373,6 +373,30 @@ TEST(Prefetcher, EveryCallLooksAnewAtTheEnd) {
   });
 }
 
+TEST(Prefetcher, ComesToTheEndByCallsThatAreShorterThanAReadOfTheHead) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    Reading reading(world);
+    reading.expect_step(0);
+    reading.expect_end();
+    world.objects().next(
+        {.operation = Operation::kGet, .prefix = "m/", .times = 1'000, .before = [&world] {
+           world.pass(milliseconds(150));
+         }});
+    for (int calls = 1;; ++calls) {
+      const Result<StepPtr> step = reading->next(world.within(milliseconds(100)));
+      if (step.is_ok()) {
+        EXPECT_EQ(*step, nullptr);
+        break;
+      }
+      EXPECT_TRUE(step.is(ErrorKind::kUnavailable));
+      ASSERT_LT(calls, 10) << "no call is told of the end";
+    }
+    world.objects().forget_script();
+  });
+}
+
 TEST(Prefetcher, AnEndSeenByOthersIsLookedUpAnew) {
   on_any_schedule([](ClientWorld& world) {
     ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
@@ -399,6 +423,25 @@ TEST(Prefetcher, AStallIsAWaitForWhatIsCommitted) {
     EXPECT_GT(world.counted("client_stall_ns"), ns);
     EXPECT_TRUE(reading->next(world.within(seconds(9))).is(ErrorKind::kUnavailable));
     EXPECT_EQ(world.counted("client_stalls"), 2U) << "nothing was committed";
+  });
+}
+
+TEST(Prefetcher, AStallThatManyCallsWaitForIsOne) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2);
+    static_cast<void>(must(world.feed().refresh({})));
+    world.objects().next(
+        {.operation = Operation::kGet, .prefix = "d/", .times = 2, .before = [&world] {
+           world.pass(seconds(1));
+         }});
+    Reading reading(world, 0);
+    for (std::uint64_t number = 0; number < 2; ++number) {
+      int calls = 1;
+      while (reading->next(world.within(milliseconds(100))).is(ErrorKind::kUnavailable)) ++calls;
+      EXPECT_GT(calls, 5);
+      EXPECT_EQ(world.counted("client_stalls"), number + 1);
+    }
+    EXPECT_GT(world.counted("client_stall_ns"), 1'500'000'000U);
   });
 }
 
