@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from chaos.corpus import BAD_LINES, RECORDS, SHARDS, write_corpus
-from chaos.job import Rank, Runner
+from chaos import job as job_module
+from chaos.job import Job, Rank, Runner
 from chaos.kill_plan import ANYWHERE, plan_consumer_kills, plan_producer_kills
 from chaos.phases import (
     AT_LEAD,
@@ -29,6 +30,7 @@ from chaos.phases import (
 )
 from chaos.pipeline_settings import PipelineSettings, draw_pipeline
 from chaos.pipeline_summary import PipelineSummary
+from chaos.scenario import PATIENCE_S, Failure
 from chaos.stream_watch import Look, StreamWatch
 from chaos_test import chaos, line_of, write_on
 from cli_test import COMMAND, run, succeed_rows
@@ -191,6 +193,46 @@ def test_a_rank_goes_on_at_its_checkpoint(tmp_path: Path) -> None:
     assert "--start=9" in rank.command()
     rank.skips = 1
     assert "--start=10" in rank.command()
+
+
+class SlowJob(Job):
+    """Nobody runs; its one rank at work reads a step whenever nearly all patience is used up."""
+
+    def __init__(self, folder: Path, steps_to_come: int) -> None:
+        super().__init__(settings_in(folder / "job"), random.Random(1))
+        self.steps_to_come = steps_to_come
+        self.now_s = 0.0
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+    def tick(self, pause_s: float = 0.0) -> None:
+        del pause_s
+        self.now_s += 0.9 * PATIENCE_S
+        log = self.ranks[1].log
+        if log.position < self.steps_to_come:
+            write_on(log.path, line_of(log.position, "a"))
+            log.read_on()
+        if log.position == self.settings.steps:
+            for role in self.roles:
+                role.ending = True
+
+
+def test_a_job_may_take_long_while_steps_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = SlowJob(tmp_path, steps_to_come=20)
+    monkeypatch.setattr(job_module, "time", job)
+    job.finish()
+    assert job.now_s > 10 * PATIENCE_S
+
+
+def test_a_job_without_steps_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = SlowJob(tmp_path, steps_to_come=3)
+    monkeypatch.setattr(job_module, "time", job)
+    with pytest.raises(Failure, match="waited 120 s for a step on any rank"):
+        job.finish()
+    assert job.ranks[1].log.position == 3
 
 
 def test_a_long_run_must_hit_all_that_it_aims_at() -> None:

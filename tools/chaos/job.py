@@ -162,12 +162,21 @@ class Job:
         self.pace()
         time.sleep(pause_s)
 
-    def tick_until(self, done: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + PATIENCE_S
+    def tick_until(
+        self, done: Callable[[], bool], what: str, progress: Callable[[], int] = lambda: 0
+    ) -> None:
+        """Patience counts from the last progress."""
+        seen, since = progress(), time.monotonic()
         while not done():
-            if time.monotonic() > end:
+            if (now := progress()) != seen:
+                seen, since = now, time.monotonic()
+            if time.monotonic() - since > PATIENCE_S:
                 raise Failure(f"waited {PATIENCE_S:.0f} s for {what}")
             self.tick()
+
+    def steps_read(self) -> int:
+        """By all ranks together, each time that one was read."""
+        return sum(rank.log.position + rank.log.repeats for rank in self.ranks)
 
     def may_start(self, role: Role) -> bool:
         if role.ending or role in self.held or role.due > time.monotonic():
@@ -212,11 +221,12 @@ class Job:
         self.held.discard(role)
 
     def finish(self) -> None:
-        """All the rest, until everybody has come to the end."""
+        """All the rest, until everybody has come to the end; it may take long, while steps come."""
         self.finishing = True
         self.held.clear()
         self.allowed = self.settings.steps
-        self.tick_until(lambda: all(role.ending for role in self.roles), "everybody to end")
+        what = "a step on any rank, or for everybody to end"
+        self.tick_until(lambda: all(role.ending for role in self.roles), what, self.steps_read)
 
     def kill_all(self) -> None:
         for role in self.roles:
