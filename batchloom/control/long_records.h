@@ -5,7 +5,9 @@
 //  1. Who asks first reads. Whoever asks for the same record meanwhile waits for that.
 //  2. Those used last are kept, up to a bound in bytes, and the newest however large. What is
 //     dropped lives on for those who have it.
-//  3. An error is that of who read; the next one reads again.
+//  3. What is being read counts from the begin, by what it is expected to take: older ones go for
+//     it, and where those that are being read would exceed the bound together, it waits for them.
+//  4. An error is that of who read; the next one reads again.
 #pragma once
 
 #include <cstdint>
@@ -43,9 +45,17 @@ class LongRecords {
   LongRecords(Runtime& runtime, std::uint64_t bytes_max)
       : bytes_max_(bytes_max), state_(runtime, State()) {}
 
-  /// The record, from read() unless it is kept. Waits while another thread reads it. Errors: those
-  /// of read(), and what ends `call`.
-  Result<ReadRecordPtr> get(const Name& name, const Read& read, const CallOptions& call);
+  struct Wanted {
+    Name name;
+    std::uint64_t ids = 0;  ///< That it has, as planning knows it.
+  };
+
+  /// The record, from read() unless it is kept. Waits while another thread reads it, or reads so
+  /// much that this one has no room beside it. Errors: those of read(), and what ends `call`.
+  Result<ReadRecordPtr> get(const Wanted& wanted, const Read& read, const CallOptions& call);
+
+  /// Of all records that are kept or being read.
+  std::uint64_t bytes() const;
 
  private:
   struct Kept {
@@ -56,9 +66,18 @@ class LongRecords {
   struct State {
     std::vector<Kept> kept;  ///< Those asked for last at the end.
     std::uint64_t bytes = 0;
+    std::uint64_t read_bytes = 0;  ///< Of these, of what is being read.
   };
+  using Dropped = std::vector<ReadRecordPtr>;  ///< To be freed outside of the lock.
 
   static std::vector<Kept>::iterator find(State& state, const Name& name);
+  bool has_room(const State& state, std::uint64_t bytes) const;
+  /// The record, or null where the caller is to read it: it counts from now on.
+  Result<ReadRecordPtr> find_or_begin(const Name& name, std::uint64_t bytes,
+                                      const CallOptions& call);
+  /// All but the last one may go.
+  void drop_oldest(State& state, Dropped& dropped) const;
+  static void end_reading(State& state, std::vector<Kept>::iterator own);
   void keep(const Name& name, const ReadRecordPtr& record);
 
   const std::uint64_t bytes_max_;

@@ -10,8 +10,6 @@
 namespace batchloom::control {
 namespace {
 
-using Name = LongRecords::Name;
-
 ReadRecord record_of(std::size_t ids) {
   ReadRecord read;
   read.record.ids.assign(ids, 7);
@@ -25,7 +23,26 @@ class LongRecordsTest : public testing::Test {
       ++reads_;
       return record_of(ids);
     };
-    return records.get({model::SourceId(0), model::RecordIndex(number)}, read, {}).value();
+    return records.get(wanted(number, ids), read, {}).value();
+  }
+
+  static LongRecords::Wanted wanted(std::uint32_t number, std::uint64_t ids) {
+    return {{model::SourceId(0), model::RecordIndex(number)}, ids};
+  }
+  /// Reads a record when it is told to; waits until it has begun.
+  std::unique_ptr<Task> spawn_reader(LongRecords& records, const LongRecords::Wanted& wanted,
+                                     Event& go_on) {
+    const std::shared_ptr<Event> begun = runtime_->make_event();
+    auto reader = runtime_->spawn("reader", [&records, wanted, &go_on, begun](std::stop_token) {
+      const auto slow = [&]() -> Result<ReadRecord> {
+        begun->set();
+        EXPECT_TRUE(go_on.wait({}).is_ok());
+        return record_of(wanted.ids);
+      };
+      EXPECT_TRUE(records.get(wanted, slow, {}).is_ok());
+    });
+    EXPECT_TRUE(begun->wait({}).is_ok());
+    return reader;
   }
 
   std::unique_ptr<Runtime> runtime_ = make_real_runtime();
@@ -73,26 +90,17 @@ TEST_F(LongRecordsTest, TheNewestIsKeptHoweverLarge) {
 TEST_F(LongRecordsTest, AfterAnErrorTheNextOneReadsAgain) {
   LongRecords records(*runtime_, 1 << 20);
   const auto fails = [] { return Result<ReadRecord>(Status::unavailable("the disk is away")); };
-  const Name name{model::SourceId(0), model::RecordIndex(1)};
-  EXPECT_TRUE(records.get(name, fails, {}).is(ErrorKind::kUnavailable));
+  EXPECT_TRUE(records.get(wanted(1, 100), fails, {}).is(ErrorKind::kUnavailable));
+  EXPECT_EQ(records.bytes(), 0U);
   EXPECT_NE(get(records, 1), nullptr);
   EXPECT_EQ(reads_, 1);
 }
 
 TEST_F(LongRecordsTest, WhoAsksWhileItIsReadWaitsForThat) {
   LongRecords records(*runtime_, 1 << 20);
-  const auto begun = runtime_->make_event();
   const auto go_on = runtime_->make_event();
-  const Name name{model::SourceId(0), model::RecordIndex(1)};
-  const auto reader = runtime_->spawn("reader", [&](const std::stop_token&) {
-    const auto slow = [&]() -> Result<ReadRecord> {
-      begun->set();
-      EXPECT_TRUE(go_on->wait({}).is_ok());
-      return record_of(5);
-    };
-    EXPECT_TRUE(records.get(name, slow, {}).is_ok());
-  });
-  ASSERT_TRUE(begun->wait({}).is_ok());
+  const LongRecords::Wanted name = wanted(1, 5);
+  const auto reader = spawn_reader(records, name, *go_on);
   // Not for longer than it may.
   const auto never = [] { return Result<ReadRecord>(Status::internal("read twice")); };
   const CallOptions no_time{.deadline = runtime_->now()};
@@ -105,6 +113,35 @@ TEST_F(LongRecordsTest, WhoAsksWhileItIsReadWaitsForThat) {
   go_on->set();
   waiter->join();
   reader->join();
+}
+
+TEST_F(LongRecordsTest, WhatIsBeingReadCountsFromTheBegin) {
+  LongRecords records(*runtime_, 3'500 * sizeof(sources::TokenId));
+  const std::weak_ptr<const ReadRecord> old = get(records, 1, 1'000);
+  EXPECT_FALSE(old.expired());
+  const auto go_on = runtime_->make_event();
+  const auto reader = spawn_reader(records, wanted(2, 3'000), *go_on);
+  EXPECT_TRUE(old.expired()) << "it went for the one that is being read";
+  EXPECT_GE(records.bytes(), 3'000 * sizeof(sources::TokenId));
+  go_on->set();
+  reader->join();
+  EXPECT_LE(records.bytes(), 3'500 * sizeof(sources::TokenId));
+}
+
+TEST_F(LongRecordsTest, ReadersThatWouldExceedTheBoundTogetherTakeTurns) {
+  LongRecords records(*runtime_, 2'500 * sizeof(sources::TokenId));
+  const auto go_on = runtime_->make_event();
+  const auto reader = spawn_reader(records, wanted(1, 2'000), *go_on);
+  const auto never = [] { return Result<ReadRecord>(Status::internal("beyond the bound")); };
+  const CallOptions no_time{.deadline = runtime_->now() + std::chrono::milliseconds(1)};
+  EXPECT_TRUE(records.get(wanted(2, 2'000), never, no_time).is(ErrorKind::kUnavailable));
+  EXPECT_NE(get(records, 3, 100), nullptr) << "this one has room";
+  const auto second = runtime_->spawn(
+      "second", [&](const std::stop_token&) { EXPECT_NE(get(records, 2, 2'000), nullptr); });
+  go_on->set();
+  second->join();
+  reader->join();
+  EXPECT_LE(records.bytes(), 2'500 * sizeof(sources::TokenId));
 }
 
 }  // namespace

@@ -150,20 +150,20 @@ class RecordFetcher::Order {
   Result<bool> read_record(Reader& reader, const Wanted& one) {
     BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, source_.tokens(one.sample->id.index));
     if (construction::part_count(fetcher_.sources_.cut_rule(), tokens) > 1) {
-      return read_long_record(reader, one);
+      return read_long_record(reader, one, tokens);
     }
     BL_ASSIGN_OR_RETURN(const auto bad, reader.read(one.place.record, call_, record_));
     return take(one, bad, record_);
   }
 
-  Result<bool> read_long_record(Reader& reader, const Wanted& one) {
+  Result<bool> read_long_record(Reader& reader, const Wanted& one, std::uint32_t tokens) {
     const auto read = [&]() -> Result<ReadRecord> {
       ReadRecord record;
       BL_ASSIGN_OR_RETURN(record.bad, reader.read(one.place.record, call_, record.record));
       return record;
     };
-    BL_ASSIGN_OR_RETURN(long_record_, fetcher_.long_records_.get(
-                                          {order_.source, one.sample->id.index}, read, call_));
+    const LongRecords::Wanted wanted{.name = {order_.source, one.sample->id.index}, .ids = tokens};
+    BL_ASSIGN_OR_RETURN(long_record_, fetcher_.long_records_.get(wanted, read, call_));
     return take(one, long_record_->bad, long_record_->record);
   }
 

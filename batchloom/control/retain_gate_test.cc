@@ -88,6 +88,15 @@ TEST_F(RetainGateTest, WhatIsUnderWayCounts) {
   EXPECT_TRUE(enters(gate));
 }
 
+TEST_F(RetainGateTest, WhatIsCommittedIsNoMoreUnderWay) {
+  RetainGate gate = this->gate(5 * object_bytes_);
+  for (std::uint64_t held = 1; held < 5; ++held) {
+    ASSERT_TRUE(enters(gate)) << held << " are less than 5, and none is on its way";
+    commit_own(gate);
+  }
+  EXPECT_FALSE(enters(gate));
+}
+
 TEST_F(RetainGateTest, AStreamThatHoldsNothingTakesOneHoweverLarge) {
   trim_to(1);
   RetainGate gate = this->gate(1);
