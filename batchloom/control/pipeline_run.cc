@@ -35,8 +35,11 @@ std::vector<construction::Constructor*> pointers(const Constructors& constructor
   return result;
 }
 
-StepLoaderOptions loader_options(const PipelineRunOptions& options) {
+StepLoaderOptions loader_options(const PipelineRoles& roles, const PipelineRunOptions& options) {
   StepLoaderOptions loaders = options.loaders;
+  for (const planning::SourceRecords& source : roles.metadata.sources()) {
+    loaders.slow.source_names.push_back(source.name);
+  }
   loaders.token_bytes = static_cast<std::uint32_t>(
       store::token_bytes(construction::token_width_for(options.objects.vocab)));
   return loaders;
@@ -63,7 +66,7 @@ class PipelineRun::Impl {
         gate_(roles.stream, options_.lead),
         retain_(roles.stream, {options_.retain_max_bytes, options_.lead.url}),
         book_(options_.lead.next_step, records_.size()),
-        loader_(roles.stream.runtime(), roles.fetcher, loader_options(options_)),
+        loader_(roles.stream.runtime(), roles.fetcher, loader_options(roles, options_)),
         constructors_(make_constructors(roles, options_)),
         constructor_pointers_(pointers(constructors_)),
         pool_(

@@ -195,6 +195,64 @@ TEST(PipelineRun, AFaultOfASourceEndsItWithTheStepNamed) {
   EXPECT_EQ(plant.content().size(), 2U) << "what was loaded before is committed";
 }
 
+TEST(PipelineRun, ASampleThatDoesNotComeIsNamedAndEndsIt) {
+  Plant plant;
+  plant.options_.loaders.workers = 3;
+  plant.options_.loaders.slow.slow_after = std::chrono::milliseconds(20);
+  plant.options_.loaders.slow.sample_max = std::chrono::milliseconds(200);
+  const std::shared_ptr<Event> go_on = plant.runtime_->make_event();
+  std::atomic<bool> hangs = false;
+  plant.fetcher_.before = [&](const FetchOrder& order, const CallOptions&) {
+    // As storage does: no stop token ends it.
+    if (order.step.value == 2 && !hangs.exchange(true)) (void)go_on->wait({});
+    return Status::ok();
+  };
+  testing::internal::CaptureStderr();
+  const auto end = plant.run();
+  const std::string said = testing::internal::GetCapturedStderr();
+  ASSERT_TRUE(end.is(ErrorKind::kUnavailable)) << end.status().to_string();
+  EXPECT_THAT(end.status().to_string(), testing::ContainsRegex("loading step 2: sample .*:.* of "
+                                                               "source '.*', reading its record"));
+  EXPECT_THAT(said, HasSubstr("step 2 waits for sample "));
+  EXPECT_THAT(said, HasSubstr("no more than 0.2 s is waited"));
+  EXPECT_EQ(plant.content().size(), 2U) << "what was loaded before is committed";
+  go_on->set();
+  // Timing decides no membership: the next run makes what an undisturbed one makes.
+  EXPECT_EQ(plant.run().value(), RunEnd::kSourcesStop);
+  EXPECT_EQ(plant.content(), undisturbed());
+}
+
+TEST(PipelineRun, StorageThatFailsForNowIsAskedAgain) {
+  Plant plant;
+  std::atomic<int> failures = 0;
+  plant.options_.loaders.attempts = 3;
+  plant.fetcher_.before = [&](const FetchOrder& order, const CallOptions&) {
+    if (order.step.value != 2 || failures >= 2) return Status::ok();
+    ++failures;
+    return Status::unavailable("read a.jsonl: Input/output error");
+  };
+  ASSERT_EQ(plant.run().value(), RunEnd::kSourcesStop);
+  EXPECT_EQ(failures, 2);
+  EXPECT_EQ(plant.content(), undisturbed());
+}
+
+TEST(PipelineRun, StorageThatKeepsFailingEndsItWithSampleAndStage) {
+  Plant plant;
+  std::atomic<int> failures = 0;
+  plant.options_.loaders = {.workers = 1, .attempts = 3};
+  plant.fetcher_.before = [&](const FetchOrder& order, const CallOptions&) {
+    if (order.step.value != 2) return Status::ok();
+    ++failures;
+    return Status::unavailable("read a.jsonl: Input/output error");
+  };
+  const auto end = plant.run();
+  ASSERT_TRUE(end.is(ErrorKind::kUnavailable)) << end.status().to_string();
+  EXPECT_EQ(failures % 3, 0);
+  EXPECT_THAT(end.status().to_string(),
+              testing::ContainsRegex("loading step 2: sample .*:.* of source '.*', reading its "
+                                     "record, tried 3 times: read a.jsonl: Input"));
+}
+
 TEST(PipelineRun, ANewerSessionFencesIt) {
   Plant plant;
   std::unique_ptr<store::ProducerSession> newer;

@@ -22,7 +22,10 @@ void add_piece(Digest& digest, const store::RunPiece& piece) {
 
 }  // namespace
 
-Result<Fetched> CorpusFetcher::fetch(const FetchOrder& order, const CallOptions& call) {
+Result<Fetched> CorpusFetcher::fetch(const FetchOrder& order, FetchPlace& place,
+                                     const CallOptions& call) {
+  place.move_to(
+      {.sample = static_cast<std::uint32_t>(order.samples.size() - 1), .stage = FetchStage::kRead});
   if (before) BL_RETURN_IF_ERROR(before(order, call));
   Fetched fetched;
   for (const model::SampleMeta& sample : order.samples) {

@@ -23,7 +23,8 @@ class CorpusFetcher final : public SampleFetcher {
 
   explicit CorpusFetcher(const construction::Corpus& corpus) : corpus_(corpus) {}
 
-  Result<Fetched> fetch(const FetchOrder& order, const CallOptions& call) override;
+  Result<Fetched> fetch(const FetchOrder& order, FetchPlace& place,
+                        const CallOptions& call) override;
 
   std::set<RecordName> bad;
   Before before;

@@ -21,9 +21,10 @@ constexpr std::size_t kIdleReaders = 64;
 /// them in any order.
 class RecordFetcher::Order {
  public:
-  Order(RecordFetcher& fetcher, const FetchOrder& order, const CallOptions& call)
+  Order(RecordFetcher& fetcher, const FetchOrder& order, FetchPlace& place, const CallOptions& call)
       : fetcher_(fetcher),
         order_(order),
+        place_(place),
         call_(call),
         source_(fetcher.sources_.source(order.source)),
         width_(construction::token_width_for(fetcher.vocab_)),
@@ -37,6 +38,7 @@ class RecordFetcher::Order {
           rest, [&](const Wanted& sample) { return sample.place.shard != shard; });
       const auto count = static_cast<std::size_t>(end - rest.begin());
       BL_RETURN_IF_ERROR(fetch_shard(shard, rest.first(count)));
+      note(rest.front(), FetchStage::kCheck);
       BL_RETURN_IF_ERROR(check_shard(shard));
       rest = rest.subspan(count);
     }
@@ -51,6 +53,11 @@ class RecordFetcher::Order {
     const model::SampleMeta* sample = nullptr;
   };
   using Reader = sources::ShardReader;
+
+  void note(const Wanted& one, FetchStage stage) {
+    const auto number = static_cast<std::uint32_t>(one.sample - order_.samples.data());
+    place_.move_to({.sample = number, .stage = stage});
+  }
 
   construction::SampleBlockOptions options() const {
     construction::SampleBlockOptions options{
@@ -75,6 +82,7 @@ class RecordFetcher::Order {
 
   Status fetch_shard(model::ShardIndex shard, std::span<const Wanted> wanted) {
     if (fetcher_.sources_.opener(order_.source).keeps_ids()) return copy_stored(shard, wanted);
+    note(wanted.front(), FetchStage::kOpen);
     BL_ASSIGN_OR_RETURN(auto reader, fetcher_.take_reader({order_.source, shard}, call_));
     BL_RETURN_IF_ERROR(read_shard(*reader, wanted));
     fetcher_.give_back({order_.source, shard}, std::move(reader));
@@ -84,10 +92,11 @@ class RecordFetcher::Order {
   /// From the index.
   Status copy_stored(model::ShardIndex shard, std::span<const Wanted> wanted) {
     const sources::SidecarIndex& index = *source_.shards()[shard.value].index;
-    for (const auto& [place, sample] : wanted) {
-      BL_ASSIGN_OR_RETURN(const sources::RecordPayload payload, index.payload(place.record));
+    for (const Wanted& one : wanted) {
+      note(one, FetchStage::kCopy);
+      BL_ASSIGN_OR_RETURN(const sources::RecordPayload payload, index.payload(one.place.record));
       borrow_stored(payload);
-      BL_RETURN_IF_ERROR(add(*sample));
+      BL_RETURN_IF_ERROR(add(*one.sample));
     }
     return Status::ok();
   }
@@ -134,6 +143,7 @@ class RecordFetcher::Order {
         stretches.push_back({offset, tokens});
       }
     }
+    note(wanted.front(), FetchStage::kReadMany);
     BL_RETURN_IF_ERROR(file.read_all(stretches, call_));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (builder_.fits_vocab(first + i)) continue;
@@ -148,6 +158,7 @@ class RecordFetcher::Order {
 
   /// Into content_. False, and it is noted, where the record is bad.
   Result<bool> read_record(Reader& reader, const Wanted& one) {
+    note(one, FetchStage::kRead);
     BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, source_.tokens(one.sample->id.index));
     if (construction::part_count(fetcher_.sources_.cut_rule(), tokens) > 1) {
       return read_long_record(reader, one, tokens);
@@ -214,6 +225,7 @@ class RecordFetcher::Order {
 
   RecordFetcher& fetcher_;
   const FetchOrder& order_;
+  FetchPlace& place_;
   const CallOptions& call_;
   const sources::RecordSource& source_;
   const store::TokenWidth width_;
@@ -233,8 +245,9 @@ RecordFetcher::RecordFetcher(Runtime& runtime, const SourceSet& sources, sources
       long_records_(runtime, options.long_records_bytes) {}
 RecordFetcher::~RecordFetcher() = default;
 
-Result<Fetched> RecordFetcher::fetch(const FetchOrder& order, const CallOptions& call) {
-  return Order(*this, order, call).run();
+Result<Fetched> RecordFetcher::fetch(const FetchOrder& order, FetchPlace& place,
+                                     const CallOptions& call) {
+  return Order(*this, order, place, call).run();
 }
 
 Result<std::unique_ptr<sources::ShardReader>> RecordFetcher::take_reader(const ShardName& shard,

@@ -33,7 +33,8 @@ class RecordFetcher final : public SampleFetcher {
   ~RecordFetcher() override;
 
   /// `conflict`, naming the file, where a shard is not what it was when the run began.
-  Result<Fetched> fetch(const FetchOrder& order, const CallOptions& call) override;
+  Result<Fetched> fetch(const FetchOrder& order, FetchPlace& place,
+                        const CallOptions& call) override;
 
  private:
   class Order;

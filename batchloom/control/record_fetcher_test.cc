@@ -98,7 +98,8 @@ files = "a.bin"
     const FetchOrder order{.step = model::Step(part),
                            .source = model::SourceId(0),
                            .samples = {sources_->set().describe(drawn).value()}};
-    return sources_->fetcher().fetch(order, {}).value().block;
+    FetchPlace place;
+    return sources_->fetcher().fetch(order, place, {}).value().block;
   }
 
   const objstore::ScratchFolder scratch_;

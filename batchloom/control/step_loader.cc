@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/store/backoff.h"
+
 namespace batchloom::control {
 namespace {
 
@@ -24,7 +26,11 @@ auto first_waiting(State& state) {
 }  // namespace
 
 StepLoader::StepLoader(Runtime& runtime, SampleFetcher& fetcher, const StepLoaderOptions& options)
-    : fetcher_(fetcher), options_(options), state_(runtime, State()) {
+    : runtime_(runtime),
+      fetcher_(fetcher),
+      options_(options),
+      slow_(options.slow),
+      state_(runtime, State()) {
   for (std::uint32_t i = 0; i < std::max(options_.workers, 1U); ++i) {
     threads_.push_back(runtime.spawn(fmt::format("loader-{}", i),
                                      [this](const std::stop_token& stop) { work(stop); }));
@@ -99,13 +105,24 @@ std::optional<model::SourceId> StepLoader::held_up_by() const {
   return state_.read([](const State& state) -> std::optional<model::SourceId> {
     if (state.steps.empty() || state.steps.front()->open == 0) return std::nullopt;
     const PendingStep& step = *state.steps.front();
-    return step.out.empty() ? step.orders.back().source : step.out.front();
+    return step.out.empty() ? step.orders.back().source : step.out.front()->order.source;
   });
 }
 
+Status StepLoader::wait_for_oldest(const CallOptions& call) {
+  const auto has_come = [](const State& state) { return state.steps.front()->open == 0; };
+  for (;;) {
+    const Time look_at = std::min(call.deadline, runtime_.now() + slow_.look_every());
+    Status come = state_.wait_until(has_come, {.deadline = look_at, .stop = call.stop});
+    const Time now = runtime_.now();
+    if (!come.is(ErrorKind::kUnavailable) || now >= call.deadline) return come;
+    const auto out = state_.read([](const State& state) { return state.out; });
+    BL_RETURN_IF_ERROR(slow_.look(out, now));
+  }
+}
+
 Result<LoadedStep> StepLoader::next(const CallOptions& call) {
-  BL_RETURN_IF_ERROR(
-      state_.wait_until([](const State& state) { return state.steps.front()->open == 0; }, call));
+  BL_RETURN_IF_ERROR(wait_for_oldest(call));
   const PendingPtr step = state_.read([](const State& state) { return state.steps.front(); });
   BL_RETURN_IF_ERROR(step->failed);
   state_.change([&](State& state) {
@@ -129,8 +146,21 @@ void StepLoader::work(const std::stop_token& stop) {
   for (;;) {
     const Result<Turn> turn = next_order(call);
     if (!turn.is_ok()) return;
-    Result<Fetched> fetched = fetcher_.fetch(turn->order, call);
+    Result<Fetched> fetched = fetch(*turn->out, call);
     state_.change([&](State& state) { deliver(*turn, std::move(fetched), state); });
+  }
+}
+
+Result<Fetched> StepLoader::fetch(OrderOut& out, const CallOptions& call) {
+  store::Backoff backoff(runtime_);
+  for (std::uint32_t attempt = 1;; ++attempt) {
+    Result<Fetched> fetched = fetcher_.fetch(out.order, out.place, call);
+    if (!fetched.is(ErrorKind::kUnavailable)) return fetched;
+    if (attempt >= options_.attempts) {
+      return fetched.status().with_context(
+          fmt::format("{}, tried {} times", slow_.describe(out), attempt));
+    }
+    BL_RETURN_IF_ERROR(backoff.wait(call));
   }
 }
 
@@ -143,18 +173,22 @@ Result<StepLoader::Turn> StepLoader::next_order(const CallOptions& call) {
       const auto found = first_waiting(state);
       if (found == state.steps.end()) return;  // Another thread was quicker.
       PendingStep& step = **found;
-      turn = Turn{.step = *found, .order = std::move(step.orders.back())};
+      const auto out = std::make_shared<OrderOut>();
+      out->order = std::move(step.orders.back());
+      turn = Turn{.step = *found, .out = out};
       step.orders.pop_back();
-      step.out.push_back(turn->order.source);
+      step.out.push_back(out);
+      state.out.push_back(out);
       --step.waiting;
     });
     if (turn) return *std::move(turn);
   }
 }
 
-void StepLoader::deliver(const Turn& turn, Result<Fetched> fetched, State& /*locked*/) {
+void StepLoader::deliver(const Turn& turn, Result<Fetched> fetched, State& state) {
   PendingStep& step = *turn.step;
-  step.out.erase(std::ranges::find(step.out, turn.order.source));
+  std::erase(step.out, turn.out);
+  std::erase(state.out, turn.out);
   --step.open;
   if (!fetched.is_ok()) {
     if (step.failed.is_ok()) step.failed = fetched.status();

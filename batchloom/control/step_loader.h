@@ -8,7 +8,9 @@
 //  3. Steps leave in the order in which they came, whole: with all their blocks, or with all
 //     samples whose records turned out to be bad. So what a caller learns of a step does not depend
 //     on threads or timing.
-//  4. An error of an order is the error of its step; what comes behind it is still brought.
+//  4. An error of an order is the error of its step; what comes behind it is still brought. What
+//     storage refuses for now is tried again, a few times.
+//  5. A sample that does not come is named, and in the end stops the run (slow_samples.h).
 #pragma once
 
 #include <cstdint>
@@ -22,16 +24,10 @@
 #include "batchloom/base/status.h"
 #include "batchloom/construction/monitor.h"
 #include "batchloom/construction/sample_block.h"
+#include "batchloom/control/slow_samples.h"
 #include "batchloom/planning/planner.h"
 
 namespace batchloom::control {
-
-/// Samples of one source that are brought together.
-struct FetchOrder {
-  model::Step step;
-  model::SourceId source;
-  std::vector<model::SampleMeta> samples;  ///< In the order in which the step drew them.
-};
 
 /// A record that a plan had counted on.
 struct BadSample {
@@ -52,8 +48,10 @@ class SampleFetcher {
  public:
   virtual ~SampleFetcher() = default;
 
-  /// Blocks for as long as storage does. Errors are faults, not bad records (sources/faults.h).
-  virtual Result<Fetched> fetch(const FetchOrder& order, const CallOptions& call) = 0;
+  /// Blocks for as long as storage does, and notes in `place` how far it is. Errors are faults, not
+  /// bad records (sources/faults.h).
+  virtual Result<Fetched> fetch(const FetchOrder& order, FetchPlace& place,
+                                const CallOptions& call) = 0;
 };
 
 struct StepLoaderOptions {
@@ -63,6 +61,9 @@ struct StepLoaderOptions {
   std::uint32_t token_bytes = 4;  ///< Of an id in a block.
   /// Of an order. Smaller ones spread a step over more threads, and cost more of their turns.
   std::uint64_t order_bytes = std::uint64_t{1} << 20;
+  /// Of an order that storage refuses for now (`unavailable`), with pauses that grow from 10 ms.
+  std::uint32_t attempts = 5;
+  SlowSampleOptions slow = {};
 };
 
 /// A step, and what came for it.
@@ -96,7 +97,8 @@ class StepLoader {
   /// The source that the oldest step still waits for, where it waits.
   std::optional<model::SourceId> held_up_by() const;
 
-  /// The oldest step, waiting for all of it. Its error otherwise, and the step stays.
+  /// The oldest step, waiting for all of it. Its error otherwise, and the step stays; `unavailable`
+  /// also where a sample takes too long, naming it.
   /// Precondition: not empty().
   Result<LoadedStep> next(const CallOptions& call);
 
@@ -108,10 +110,10 @@ class StepLoader {
     explicit PendingStep(planning::PlannedStep step) : loaded{std::move(step), {}, {}} {}
 
     LoadedStep loaded;
-    std::vector<FetchOrder> orders;    ///< Those not yet given out are at the end.
-    std::size_t waiting = 0;           ///< Not given out.
-    std::size_t open = 0;              ///< Not come back.
-    std::vector<model::SourceId> out;  ///< Sources of orders given out and not come back.
+    std::vector<FetchOrder> orders;  ///< Those not yet given out are at the end.
+    std::size_t waiting = 0;         ///< Not given out.
+    std::size_t open = 0;            ///< Not come back.
+    std::vector<OrderOutPtr> out;    ///< Given out and not come back.
     std::uint64_t bytes = 0;
     Status failed;
   };
@@ -120,20 +122,25 @@ class StepLoader {
   struct State {
     std::vector<PendingPtr> steps;  ///< Oldest first.
     std::uint64_t bytes = 0;
+    std::vector<OrderOutPtr> out;  ///< All that threads have, those of forgotten steps too.
   };
   struct Turn {
     PendingPtr step;
-    FetchOrder order;
+    std::shared_ptr<OrderOut> out;
   };
 
   std::uint64_t bytes_of(const planning::PlannedStep& step) const;
   std::vector<FetchOrder> orders_of(const planning::PlannedStep& step) const;
   void work(const std::stop_token& stop);
   Result<Turn> next_order(const CallOptions& call);
+  Result<Fetched> fetch(OrderOut& out, const CallOptions& call);
+  Status wait_for_oldest(const CallOptions& call);
   static void deliver(const Turn& turn, Result<Fetched> fetched, State& state);
 
+  Runtime& runtime_;
   SampleFetcher& fetcher_;
   const StepLoaderOptions options_;
+  SlowSamples slow_;  ///< next()'s.
   construction::Monitor<State> state_;
   std::vector<std::unique_ptr<Task>> threads_;  // Last: they use all of the above.
 };
