@@ -276,6 +276,22 @@ def expected_records_of_good_lines(folder: Path) -> list[int]:
     return lengths
 
 
+@pytest.mark.parametrize("other", ["", '\n[[source]]\nname = "more"\nfiles = ["docs-2.jsonl"]\n'])
+def test_sources_without_a_step_are_refused_by_name(folder: Path, other: str) -> None:
+    (folder / "docs-0.jsonl").write_text('{"text": ""}\n' * 7, encoding="utf-8")
+    text = (folder / "p.toml").read_text(encoding="utf-8").split("[[source]]")[0]
+    text = text.replace("end = [299]", "")
+    source = '[[source]]\nname = "docs"\nfiles = ["docs-0.jsonl"]\nweight = 1000\n'
+    (folder / "p.toml").write_text(text + source + other, encoding="utf-8")
+    said = refusal()
+    assert "the sources stop before the first step: source 'docs' has 7 records" in said
+    assert "7 are empty and 0 bad" in said
+    # Nothing was written down, and the right sources begin.
+    (folder / "docs-0.jsonl").write_text('{"text": "some"}\n' * 7, encoding="utf-8")
+    assert run_pipeline()["steps"] >= 1
+    assert run_pipeline()["end"] == "all steps", "and an ended stream stays one"
+
+
 def test_splits_share_nothing_and_leave_nothing_out(folder: Path) -> None:
     text = (folder / "p.toml").read_text(encoding="utf-8")
     split = "split = { train = 3, valid = 1 }\n"

@@ -73,6 +73,34 @@ Result<PipelineState> state_of(const store::ProducerSession& session,
   return state_after_change({*settings.before, committed}, {sources.membership(), fresh});
 }
 
+/// A stream without any step serves nobody: a mistake in the sources, and no end of them.
+Status no_step(const PreparedSources& sources, const PipelineConfig& config) {
+  const auto totals = [&](std::size_t i) {
+    return sources.set().source(model::SourceId(static_cast<std::uint32_t>(i))).totals();
+  };
+  // One without tokens explains it best.
+  std::size_t named = 0;
+  while (named < config.sources.size() && totals(named).tokens > 0) ++named;
+  if (named == config.sources.size()) named = 0;
+  const sources::SidecarTotals found = totals(named);
+  return Status::invalid(fmt::format(
+      "the sources stop before the first step: source '{}' has {} records, of which {} are empty "
+      "and {} bad, and {} tokens before splits and cuts; `batchloom index` counts what each "
+      "source holds, and exhausted = \"drop\" goes on without one that has nothing more",
+      config.sources[named].name, found.records, found.empty_records, found.bad_records,
+      found.tokens));
+}
+
+/// Before anything of a new stream is written down. What later turns out to be bad may still leave
+/// it without a step.
+Status check_first_step(PreparedSources& sources, const PipelineConfig& config) {
+  if (config.run.steps == 0U) return Status::ok();
+  const planning::GraphSpec graph = graph_of(config);
+  BL_ASSIGN_OR_RETURN(const auto begin, planning::first_state(graph, sources.set()));
+  BL_ASSIGN_OR_RETURN(const auto first, planning::draw_step(graph, begin, sources.set()));
+  return first ? Status::ok() : no_step(sources, config);
+}
+
 /// The stream says by what it goes on, before the first batch that is made by it.
 Status record_settings(store::ProducerSession& session, const StreamSettings& settings,
                        const Membership& membership, const CallOptions& call) {
@@ -91,8 +119,9 @@ Status record_settings(store::ProducerSession& session, const StreamSettings& se
 
 class Pipeline::Impl {
  public:
-  Impl(const store::Stream& stream, PreparedSources& sources, PipelineRunOptions options)
-      : stream_(stream), sources_(sources), options_(std::move(options)) {}
+  Impl(const PipelineConfig& config, const store::Stream& stream, PreparedSources& sources,
+       PipelineRunOptions options)
+      : config_(config), stream_(stream), sources_(sources), options_(std::move(options)) {}
 
   Status open(const PipelineOptions& options, const CallOptions& call);
   Result<RunEnd> run(const std::stop_token& stop);
@@ -100,6 +129,7 @@ class Pipeline::Impl {
   const store::ProducerSession& session() const { return *session_; }
 
  private:
+  const PipelineConfig& config_;
   const store::Stream& stream_;
   PreparedSources& sources_;
   const PipelineRunOptions options_;
@@ -137,6 +167,9 @@ Status Pipeline::Impl::open(const PipelineOptions& options, const CallOptions& c
 Result<RunEnd> Pipeline::Impl::run(const std::stop_token& stop) {
   if (is_done_) return RunEnd::kAllSteps;
   BL_ASSIGN_OR_RETURN(const RunEnd end, run_->run(stop));
+  if (end == RunEnd::kSourcesStop && progress().next_step == model::Step(0)) {
+    return no_step(sources_, config_);
+  }
   if (end != RunEnd::kStopped) BL_RETURN_IF_ERROR(session_->end_stream({}));
   return end;
 }
@@ -152,7 +185,10 @@ Result<std::unique_ptr<Pipeline>> Pipeline::open(const PipelineConfig& config,
   BL_RETURN_IF_ERROR(sources.check_bad_records(call));
   BL_ASSIGN_OR_RETURN(const StreamSettings settings,
                       compare_settings(stream, sources.membership(), options.change_from, call));
-  auto impl = std::make_unique<Impl>(stream, sources,
+  if (settings.next_step == store::Step(0)) {
+    BL_RETURN_IF_ERROR(check_first_step(sources, config));
+  }
+  auto impl = std::make_unique<Impl>(config, stream, sources,
                                      run_options(config, sources, options, settings.next_step));
   BL_RETURN_IF_ERROR(impl->open(options, call));
   return std::unique_ptr<Pipeline>(new Pipeline(std::move(impl)));

@@ -38,7 +38,8 @@ struct PipelineOptions {
 class Pipeline {
  public:
   /// Steps 2 and 3. All arguments outlive it. `invalid` where the stream was made by other
-  /// settings, with the differences, or change_from is not its next step; as
+  /// settings, with the differences, or change_from is not its next step; where the
+  /// sources stop before a first step (they hold nothing but empty records, say); as
   /// PreparedSources::check_bad_records(); `not_found` where a part of the stream is missing; as
   /// ProducerSession::open().
   static Result<std::unique_ptr<Pipeline>> open(const PipelineConfig& config,
@@ -49,7 +50,7 @@ class Pipeline {
   ~Pipeline();
 
   /// Until the end of what is to be made, or `stop`, after which it can be opened again. Errors:
-  /// those of PipelineRun.
+  /// those of PipelineRun; `invalid` where the sources stopped before a first step.
   Result<RunEnd> run(const std::stop_token& stop);
 
   PipelineProgress progress() const;

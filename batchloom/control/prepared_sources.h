@@ -46,6 +46,7 @@ class PreparedSources {
                                                        const CallOptions& call);
 
   SourceSet& set() { return *set_; }
+  const SourceSet& set() const { return *set_; }
   SampleFetcher& fetcher() { return *fetcher_; }
   const Membership& membership() const { return membership_; }
   /// The first record that a source's indexes call bad: why it is, looked at again. Nullopt where
