@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/base/log.h"
 #include "batchloom/client/cursor_reporter.h"
 #include "batchloom/client/prefetcher.h"
 
@@ -15,6 +16,8 @@ using store::Head;
 using store::HeadPtr;
 
 namespace {
+
+constexpr std::chrono::seconds kReleaseTime{10};
 
 Status check_rank(const ConsumerOptions& options) {
   if (options.ranks == 0 || options.rank.value < options.ranks) return Status::ok();
@@ -76,6 +79,16 @@ Status check_room(StepFetcher& fetcher, const ConsumerOptions& options, const He
   return prepared.error_case() == ErrorCase::kDoesNotFit ? prepared : Status::ok();
 }
 
+/// Whether the group's cursor was not open before.
+Result<bool> open_cursor(const store::Stream& stream, const ConsumerOptions& options,
+                         const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(const auto before,
+                      store::read_live_cursor(stream, options.report_group, call));
+  BL_RETURN_IF_ERROR(
+      store::open_live_cursor(stream, options.report_group, options.start, call).status());
+  return !before || before->closed;
+}
+
 std::uint64_t distance(Step a, Step b) {
   return a < b ? b - a : a - b;
 }
@@ -85,8 +98,9 @@ std::uint64_t distance(Step a, Step b) {
 class Consumer::Impl {
  public:
   Impl(HeadFeed& feed, const ConsumerOptions& options, const Head& opened_with,
-       std::unique_ptr<StepFetcher> fetcher)
-      : stream_(feed.stream()),
+       std::unique_ptr<StepFetcher> fetcher, bool opened_cursor)
+      : feed_(feed),
+        stream_(feed.stream()),
         group_(options.report_group),
         report_steps_(std::max(options.report_steps, 1U)),
         opened_with_(opened_with.slot),
@@ -95,7 +109,9 @@ class Consumer::Impl {
         delivered_bytes_(stream_.counters().counter("client_delivered_bytes")),
         position_{.stream = stream_.uuid(),
                   .next_step = options.start,
-                  .samples_hash = options.samples_hash},
+                  .samples_hash = options.samples_hash,
+                  .last = options.last},
+        opened_cursor_(opened_cursor),
         reported_(options.start),
         fetcher_(std::move(fetcher)),
         prefetcher_(feed, *fetcher_,
@@ -112,11 +128,16 @@ class Consumer::Impl {
     // A producer may wait for this position before it commits what is waited for here.
     if (const std::optional<Step> awaited = prefetcher_.awaited_commit()) report(*awaited);
     Result<StepPtr> step = prefetcher_.next(call);
+    if (step.is(ErrorKind::kInvalid)) release_cursor(call);
     if (!step.is_ok() || *step == nullptr) return step;
+    opened_cursor_ = false;
     const StepBatch& batch = **step;
     steps_.add();
     delivered_bytes_.add(batch.payload_bytes());
-    move_to(batch.step + 1, next_samples_hash(state().samples_hash, batch.samples_digest));
+    move_to({.stream = stream_.uuid(),
+             .next_step = batch.step + 1,
+             .samples_hash = next_samples_hash(state().samples_hash, batch.samples_digest),
+             .last = DeliveredStep{batch.step, batch.samples_digest}});
     if (distance(batch.step + 1, reported_) >= report_steps_) report(batch.step + 1);
     return step;
   }
@@ -138,15 +159,20 @@ class Consumer::Impl {
                                          state.stream.to_string(), stream_.uuid().to_string()));
     }
     if (closing_) return Status::cancelled("the consumer was closed");
-    if (reporter_ != nullptr && state.next_step < this->state().next_step) {
+    if (state.last && state.last != this->state().last) {
+      BL_ASSIGN_OR_RETURN(const HeadPtr head, feed_.refresh(call));
+      BL_RETURN_IF_ERROR(check_delivered(stream_, head->head, *state.last, call));
+    }
+    if (reporter_ != nullptr && (released_ || state.next_step < this->state().next_step)) {
       const Status kept = reporter_->go_back(state.next_step, call);
       if (!kept.is_ok()) {
         return kept.with_context(fmt::format("going back to step {}", state.next_step.value));
       }
       reported_ = state.next_step;
+      released_ = false;
     }
     prefetcher_.seek(state.next_step);
-    move_to(state.next_step, state.samples_hash);
+    move_to(state);
     report(state.next_step);
     return Status::ok();
   }
@@ -163,10 +189,25 @@ class Consumer::Impl {
   }
 
  private:
-  void move_to(Step next_step, std::uint64_t samples_hash) {
+  void move_to(const ConsumerState& state) {
     const MutexLock lock(mutex_);
-    position_.next_step = next_step;
-    position_.samples_hash = samples_hash;
+    position_ = state;
+  }
+
+  /// A job that cannot run the stream's first step holds up no producer, unless the group's cursor
+  /// was open before: then an earlier run of it may still need what that keeps.
+  void release_cursor(const CallOptions& call) {
+    if (reporter_ == nullptr || !opened_cursor_ || released_) return;
+    reporter_->stop();
+    const Status closed = store::close_live_cursor(
+        stream_, group_, {.deadline = stream_.runtime().now() + kReleaseTime, .stop = call.stop});
+    released_ = closed.is_ok();  // Else with the next call.
+    if (!released_) {
+      log_warning(
+          fmt::format("group {}: its live cursor stays open, and producers may wait for "
+                      "it: {}",
+                      group_, closed.to_string()));
+    }
   }
 
   void report(Step cursor) {
@@ -175,6 +216,7 @@ class Consumer::Impl {
     if (reporter_ != nullptr) reporter_->report(cursor);
   }
 
+  HeadFeed& feed_;
   const store::Stream& stream_;
   const std::string group_;
   const std::uint32_t report_steps_;
@@ -187,6 +229,8 @@ class Consumer::Impl {
   ConsumerState position_ BL_GUARDED_BY(mutex_);
 
   bool closing_ = false;
+  bool opened_cursor_;     // It was not open before, and nothing was delivered since.
+  bool released_ = false;  // Closed by release_cursor().
   Step reported_;
   std::unique_ptr<StepFetcher> fetcher_;
   Prefetcher prefetcher_;
@@ -201,14 +245,17 @@ Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, const ConsumerO
     BL_ASSIGN_OR_RETURN(newest, feed.wait_for_slot(options.min_slot, call));
   }
   BL_RETURN_IF_ERROR(check_start(newest->head, options));
+  if (options.last) {
+    BL_RETURN_IF_ERROR(check_delivered(feed.stream(), newest->head, *options.last, call));
+  }
   BL_ASSIGN_OR_RETURN(const HeadPtr skips, head_of_skips(feed.stream(), options, newest, call));
   auto fetcher = make_fetcher(feed, options, skips->head);
   BL_RETURN_IF_ERROR(check_room(*fetcher, options, newest->head, call));
+  bool opened_cursor = false;
   if (!options.report_group.empty()) {
-    BL_RETURN_IF_ERROR(
-        store::open_live_cursor(feed.stream(), options.report_group, options.start, call).status());
+    BL_ASSIGN_OR_RETURN(opened_cursor, open_cursor(feed.stream(), options, call));
   }
-  auto impl = std::make_unique<Impl>(feed, options, skips->head, std::move(fetcher));
+  auto impl = std::make_unique<Impl>(feed, options, skips->head, std::move(fetcher), opened_cursor);
   return std::unique_ptr<Consumer>(new Consumer(std::move(impl)));
 }
 

@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 
+#include "batchloom/client/delivered_step.h"
 #include "batchloom/client/head_feed.h"
 #include "batchloom/client/step_batch.h"
 #include "batchloom/client/step_fetcher.h"
@@ -30,6 +31,8 @@ struct ConsumerState {
   store::StreamUuid stream;
   Step next_step;
   std::uint64_t samples_hash = 0;  ///< Over all steps delivered, in order: next_samples_hash().
+  /// The one delivered last; absent before any, and in states of builds that did not note it.
+  std::optional<DeliveredStep> last = {};
   friend bool operator==(const ConsumerState&, const ConsumerState&) = default;
 };
 
@@ -55,7 +58,9 @@ struct ConsumerOptions {
   std::uint32_t ring_max = 0;
   Step start = {};
   std::uint64_t samples_hash = 0;  ///< Of the steps before `start`, from a ConsumerState.
-  Slot min_slot = {};              ///< Open with this head or a newer one.
+  /// From that state, too: the stream must have the same samples in this step, or have trimmed it.
+  std::optional<DeliveredStep> last = {};
+  Slot min_slot = {};  ///< Open with this head or a newer one.
   BeyondEnd beyond_end = BeyondEnd::kWait;
   /// Bytes of steps that were read ahead. The step that next() waits for is always let in.
   std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
@@ -78,7 +83,8 @@ struct ConsumerOptions {
 class Consumer {
  public:
   /// `not_found` where `start` was trimmed (naming first_step), `invalid` where it lies beyond the
-  /// end of an ended stream, for kRefuse, and for a rank that is none of `ranks`, `conflict` where
+  /// end of an ended stream, for kRefuse, for a rank that is none of `ranks`, and where `last` is
+  /// of another history than the stream's (check_delivered()), `conflict` where
   /// min_slot's head is gone and its SKIPs may have been others: all ranks must open again with the
   /// newer min_slot that it names; of `invalid` also ErrorCase::kDoesNotFit, where the first step
   /// is there and plan_step says so of it. With report_group the errors of open_live_cursor() too.
@@ -91,7 +97,9 @@ class Consumer {
   /// The next step that is not skipped, waiting for its commit; null at the end of an ended stream,
   /// which every call looks up anew. `not_found` where it was trimmed, `corruption` where it is
   /// damaged (after a second read), `invalid` where it is not laid out for this rank: the position
-  /// stays, and so does the answer until seek(). `unavailable` at the deadline: call again.
+  /// stays, and so does the answer until seek(). After `invalid` before anything was delivered the
+  /// live cursor is closed again, where it was open() that opened it; seek() opens it anew.
+  /// `unavailable` at the deadline: call again.
   Result<StepPtr> next(const CallOptions& call);
 
   /// The arrays of the step that next() gave last, where they were made ahead; once.
@@ -106,10 +114,11 @@ class Consumer {
   /// Those SKIPs, ascending; some may lie behind.
   const std::vector<Step>& skipped() const;
 
-  /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state. Where
-  /// this consumer reports the group's live cursor, going back waits for the store: the cursor is
-  /// opened again where it keeps only later steps, `not_found` where they were trimmed already.
-  /// Other errors are those of open_live_cursor(). After an error the position stays.
+  /// Goes on at `state.next_step`, forward or back. `invalid` for another stream's state, and for
+  /// one of another history: it looks into the store for that, unless its last step is this one's.
+  /// Where this consumer reports the group's live cursor, going back waits for the store: the
+  /// cursor is opened again where it keeps only later steps, `not_found` where they were trimmed
+  /// already. Other errors are those of open_live_cursor(). After an error the position stays.
   Status seek(const ConsumerState& state, const CallOptions& call);
 
   /// Ends reading; reports its last position and closes the group's live cursor, where this

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
+#include <utility>
 
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/client/client_world_testing.h"
@@ -71,6 +73,61 @@ void read_while_written(ClientWorld& world, std::uint32_t objects) {
 
 TEST(ConsumerLive, EveryRankGetsEveryStepUnderEverySchedule) {
   on_any_schedule([](ClientWorld& world) { read_while_written(world, 6); });
+}
+
+ConsumerOptions without_room(std::string group) {
+  ConsumerOptions options;
+  options.plan_step = [](const StoredStep&) -> Result<model::StepPlan> {
+    return Status::does_not_fit("no room");
+  };
+  options.report_group = std::move(group);
+  return options;
+}
+
+bool is_closed(ClientWorld& world, const std::string& group) {
+  return must(store::read_live_cursor(world.other(), group, {})).value().closed;
+}
+
+TEST(ConsumerLive, AJobWithoutRoomHoldsUpNoProducer) {
+  on_any_schedule([](ClientWorld& world) {
+    const auto early = must(Consumer::open(world.feed(), without_room("g"), {}));
+    EXPECT_FALSE(is_closed(world, "g"));
+    world.producer().append_small(1);
+    for (int i = 0; i < 2; ++i) {
+      EXPECT_EQ(early->next({}).status().error_case(), ErrorCase::kDoesNotFit);
+      EXPECT_TRUE(is_closed(world, "g"));
+    }
+    // It may go on elsewhere, and is then alive.
+    EXPECT_TRUE(early->seek(early->state(), {}).is_ok());
+    EXPECT_FALSE(is_closed(world, "g"));
+    EXPECT_TRUE(early->close({}).is_ok());
+    EXPECT_TRUE(is_closed(world, "g"));
+  });
+}
+
+TEST(ConsumerLive, WhatAnEarlierRunKeepsIsNotLetGo) {
+  on_any_schedule([](ClientWorld& world) {
+    must(store::open_live_cursor(world.other(), "g", Step(0), {}));
+    const auto early = must(Consumer::open(world.feed(), without_room("g"), {}));
+    world.producer().append_small(1);
+    EXPECT_EQ(early->next({}).status().error_case(), ErrorCase::kDoesNotFit);
+    EXPECT_FALSE(is_closed(world, "g"));
+  });
+}
+
+TEST(ConsumerLive, ARefusalInMidRunLeavesTheCursor) {
+  on_any_schedule([](ClientWorld& world) {
+    ConsumerOptions options = without_room("g");
+    options.plan_step = [](const StoredStep& stored) -> Result<model::StepPlan> {
+      if (stored.step == Step(0)) return stored.indexed.plan;
+      return Status::does_not_fit("no room");
+    };
+    const auto consumer = must(Consumer::open(world.feed(), options, {}));
+    world.producer().append_small(2);
+    EXPECT_TRUE(consumer->next({}).is_ok());
+    EXPECT_EQ(consumer->next({}).status().error_case(), ErrorCase::kDoesNotFit);
+    EXPECT_FALSE(is_closed(world, "g"));
+  });
 }
 
 TEST(ConsumerLive, EveryRankGetsEveryStepOnRealThreads) {

@@ -148,7 +148,8 @@ TEST(Consumer, HashesTheSamplesOfWhatItDelivered) {
       const auto digest = store::samples_digest(world.step(number).plan.samples);
       EXPECT_EQ(step->samples_digest, digest);
       hash = next_samples_hash(hash, digest);
-      EXPECT_EQ(consumer->state(), (ConsumerState{world.stream().uuid(), Step(number + 1), hash}));
+      EXPECT_EQ(consumer->state(), (ConsumerState{world.stream().uuid(), Step(number + 1), hash,
+                                                  DeliveredStep{Step(number), digest}}));
     }
     // Another rank, and one that was interrupted, come to the same.
     const auto other = open(world, {.rank = HdpRank(1)});

@@ -128,6 +128,7 @@ ConsumerOptions consumer_options(const RankReaderOptions& options, const Consume
   if (!options.split_samples) consumer.ring_max = options.topology.extent(model::Axis::kCp);
   consumer.start = state.next_step;
   consumer.samples_hash = state.samples_hash;
+  consumer.last = state.last;
   // What a checkpoint has seen is there.
   if (options.resume) consumer.beyond_end = BeyondEnd::kRefuse;
   consumer.min_slot = options.min_slot;

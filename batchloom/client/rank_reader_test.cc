@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "batchloom/base/real_runtime.h"
@@ -14,6 +15,7 @@
 #include "batchloom/store/live_cursor.h"
 #include "batchloom/store/pins.h"
 #include "batchloom/store/stream_events.h"
+#include "batchloom/store/trimmer.h"
 
 namespace batchloom::client {
 namespace {
@@ -154,6 +156,73 @@ TEST_F(RankReaderTest, RefusesWhatCannotBe) {
   RankReaderOptions nameless = options();
   nameless.group = "";
   EXPECT_TRUE(is_error(try_open(nameless).status(), ErrorKind::kInvalid, {"group"}));
+}
+
+TEST_F(RankReaderTest, RefusesTheStateOfAnotherHistory) {
+  make_stream();
+  append(1);
+  // A copy, which goes on by itself.
+  const objstore::ScratchFolder other;
+  std::filesystem::copy(folder_.path(), other.path(), std::filesystem::copy_options::recursive);
+  append(2);
+  const auto reader = open(options(1));
+  std::vector<ConsumerState> states;
+  for (int i = 0; i < 3; ++i) states.push_back(must(reader->next({}))->state);
+
+  const store::StoreLocation copy{
+      .url = other.path(), .folder = other.path(), .fsync = objstore::FsyncPolicy::kNone};
+  const auto copied_store = must(store::OpenStore::open(copy, *runtime_));
+  const auto copied = must(copied_store->open_stream({}));
+  TestProducer producer(*copied);
+  for (int i = 0; i < 3; ++i) {
+    const TestStep step = make_whole_step({.seed = 7'000U + i, .ranks = 2, .samples = 4});
+    producer.append(std::span(&step, 1));
+  }
+  RankReaderOptions resumed = options(1);
+  for (std::size_t i = 0; i < 3; ++i) {
+    resumed.resume = states[i];
+    resumed.location = location();
+    EXPECT_TRUE(try_open(resumed).is_ok()) << i;
+    resumed.location = copy;
+    const Status opened = try_open(resumed).status();
+    if (i == 0) {
+      EXPECT_TRUE(opened.is_ok()) << "what both have; " << opened.to_string();
+      continue;
+    }
+    EXPECT_TRUE(is_error(
+        opened, ErrorKind::kInvalid,
+        {fmt::format("step {} with samples of digest {:016x}", i, states[i].last->samples_digest),
+         "another history", stream_->uuid().to_string()}));
+  }
+  resumed.resume = states[0];
+  const auto on_copy = open(resumed);
+  EXPECT_TRUE(is_error(on_copy->seek(states[2], {}), ErrorKind::kInvalid, {"another history"}));
+  EXPECT_EQ(on_copy->state(), states[0]) << "the position stays";
+
+  // States of before have no last step.
+  resumed.resume->last.reset();
+  resumed.resume->next_step = Step(2);
+  EXPECT_TRUE(try_open(resumed).is_ok());
+}
+
+TEST_F(RankReaderTest, AStateGoesOnWhereItsLastStepIsGone) {
+  make_stream();
+  append(3);
+  const auto reader = open(options(1));
+  ConsumerState state;
+  for (int i = 0; i < 2; ++i) state = must(reader->next({}))->state;
+  RankReaderOptions resumed = options(1);
+  resumed.resume = state;
+
+  resumed.resume->last = DeliveredStep{Step(3), 1};
+  EXPECT_TRUE(is_error(try_open(resumed).status(), ErrorKind::kInvalid,
+                       {"has seen step 3", "ends before step 3"}));
+
+  must(store::pin_step(*stream_, {.group = "other", .id = "a", .step = Step(2)}, {}));
+  store::ManifestReader heads(*stream_);
+  ASSERT_EQ(must(store::trim(*stream_, heads, {})).first_step, Step(2));
+  resumed.resume->last = DeliveredStep{Step(1), 1};
+  EXPECT_TRUE(try_open(resumed).is_ok()) << "nobody can tell any more";
 }
 
 TEST_F(RankReaderTest, AGroupThatHasRunBeforeNeedsItsState) {

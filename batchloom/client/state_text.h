@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ConsumerState as a line of ASCII, for checkpoints of any kind:
-//
-//   batchloom-state 1 <stream uuid, 32 hex digits> <next step> <samples hash, 16 hex digits>
-//
-// The hash stands last and has a fixed length, so that no part of a line is a line.
+// A ConsumerState as a line of ASCII, for checkpoints of any kind: docs/formats/consumer_state.md.
 #pragma once
 
 #include <string>
@@ -13,9 +9,11 @@
 
 namespace batchloom::client {
 
+/// Version 2.
 std::string to_text(const ConsumerState& state);
 
-/// `invalid`, quoting the text, for anything but what to_text() writes.
+/// Of any version. `invalid`, quoting the text and saying what is wrong, for anything but what
+/// to_text() writes or, in builds before, wrote.
 Result<ConsumerState> parse_state(std::string_view text);
 
 }  // namespace batchloom::client
