@@ -5,11 +5,12 @@
 //   const auto planner = HdpPlanner::create(costs, topology, {}).value();
 //   const model::StepPlan plan = planner.plan(samples).value();
 //
-// It is gang scheduling of moldable tasks. The plan states the lower bound that no plan by these
-// rules can beat (hdp_problem.h), its own makespan, and thereby the gap. How it works:
-// gang_placement.h, rank_loads.h, load_repair.h, in this order; where the topology has pipeline
-// stages, hdp_pipeline.h. Where ByteScale's own assignment (naive_hdp.h) ends earlier, it is the
-// plan.
+// It is gang scheduling of moldable tasks. The plan states its makespan, a lower bound and thereby
+// the gap. The bound is one of plans that keep samples of up to the capacity whole and lay longer
+// ones on numbers of ranks that HdpCosts::degrees() allows (hdp_problem.h); plans by other rules
+// may end earlier. How it works: gang_placement.h, rank_loads.h, load_repair.h, in this order;
+// where the topology has pipeline stages, hdp_pipeline.h. Where ByteScale's own assignment
+// (naive_hdp.h) ends earlier, it is the plan.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One step as hybrid assignment sees it, and what no assignment can beat.
+// One step as hybrid assignment sees it, and what no assignment by its rules can beat: short
+// samples whole, long ones on a number of ranks that HdpCosts::degrees() allows.
 //
 //   work     (1 / R) x [ sum over s <= C of att(s)
 //                        + (their tokens) x min over n <= C of rest(n) / n

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What no plan can beat whose ranks are pipelines of P equal stages.
+// What no plan by hdp_problem.h's rules can beat whose ranks are pipelines of P equal stages.
 //
 //   work     w + (P - 1) x m   w: the work bound of hdp_problem.h, on one stage. Some rank has at
 //                              least w to do on its last stage; that begins once its first
