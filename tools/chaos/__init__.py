@@ -6,6 +6,7 @@ what ranks have read, `judge` what is wrong with it, `scenario` how it goes, `su
 printed.
 
 A whole pipeline: `pipeline_settings` and `corpus` say how it is made, `job` who takes part,
-`kill_plan` which kills there are, `job_harm` in which order, `killer` how, `phases` and
-`stream_watch` what they hit, `pipeline_scenario` how it goes, `pipeline_summary` what is printed.
+`kill_plan` which kills there are, `job_harm` in which order, `unaimed` when those come that hit
+anywhere, `killer` how, `phases` and `stream_watch` what they hit, `pipeline_scenario` how it goes,
+`pipeline_summary` what is printed.
 """

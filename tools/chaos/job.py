@@ -35,6 +35,11 @@ class Runner(Role):
         super().__init__(settings, "run", choice)
         self.watch = StreamWatch(settings)
         self.term_before = 0  # When the process began.
+        self.newest_before = ""  # Manifest slot.
+        self.started_at = 0.0
+        self.has_fenced = False
+        self.is_slowed = False  # It is being aimed at, and its times tell nothing.
+        self.startup_s = 0.0  # How long a process took, when last seen, until it fenced.
         self.changes_at: int | None = None  # The step from which on it has other weights.
         self.pipeline = settings.pipeline
 
@@ -43,7 +48,27 @@ class Runner(Role):
         self.term_before = look.term if look else 0
         if self.settings.broken == "other-weights" and look and look.next_step > 0 and self.runs:
             self.change_weights(look.next_step)
+        self.newest_before = self.watch.newest()
+        self.has_fenced = False
+        self.started_at = time.monotonic()
         super().start()
+
+    def listen(self) -> None:
+        """Who has written a manifest slot has fenced: that comes first."""
+        if self.alive and not self.has_fenced and self.watch.newest() != self.newest_before:
+            self.has_fenced = True
+            self.note_startup()
+
+    def kill(self) -> int:
+        """Who dies before it has fenced would have taken longer."""
+        self.listen()
+        if self.alive and not self.has_fenced:
+            self.note_startup(at_least=self.startup_s)
+        return super().kill()
+
+    def note_startup(self, at_least: float = 0.0) -> None:
+        if not self.is_slowed:
+            self.startup_s = max(at_least, time.monotonic() - self.started_at)
 
     def change_weights(self, next_step: int) -> None:
         if self.changes_at is None:
@@ -95,6 +120,10 @@ class Rank(Consumer):
         if self.stays_at is None and position > before:
             late = 0 if self.choice.random() < 0.2 else position % self.settings.pin_every
             self.checkpoint = max(self.checkpoint, position - late)
+
+    def last_read(self) -> int:
+        """The last step that it has read: what it is about to read again is still there."""
+        return max(0, self.log.position - 1)
 
     def go_back(self, step: int) -> None:
         """To a checkpoint that is not above what it has; there it stays for now."""

@@ -1,45 +1,44 @@
 # SPDX-License-Identifier: Apache-2.0
 """In which order a job is hurt, and how far it may go on meanwhile.
 
-1. Half of the kills or more hit anywhere, by an exponential clock, from the beginning to the end.
+1. Half of the kills hit anywhere, from the beginning to the end.
 2. The others are aimed. Kills in the first step come first, before any rank may read on; those in
-   the last step come last; indexing and the time between upload and commit are hit on the way.
+   the last step come last; the other aims are hit on the way.
 3. Ranks may read so far as the share of kills that are done, so that there is room for all of them.
 """
 
 import random
-import time
 from collections import Counter
 
 from chaos.job import Job
-from chaos.kill_plan import ANYWHERE, plan_consumer_kills, plan_producer_kills
+from chaos.kill_plan import ANYWHERE, Plans
 from chaos.killer import Killer
-from chaos.phases import FIRST_STEP, INDEXING, LAST_STEP, UPLOADED
+from chaos.phases import FIRST_STEP, INDEXING, LAST_STEP, READING, UPLOADED
+from chaos.unaimed import Unaimed
 
 SHARE_BY_KILLS = 0.7  # Of the way; the rest is for aims that need a producer at work.
-LATE_SHARE = 0.05  # Of the kills that hit anywhere: those that wait for the last step.
+EDGE_SHARE = 0.05  # Of the kills that hit anywhere: those that may hit in the first step, and
+# those that wait for the last one.
 
 
 class Harm:
     """run() once, then the job may finish."""
 
-    def __init__(self, job: Job, choice: random.Random) -> None:
+    def __init__(self, job: Job, plans: Plans, choice: random.Random) -> None:
         self.job = job
+        self.plans = plans
         self.choice = choice
         self.steps = job.settings.steps
-        self.plans = {
-            "producer": plan_producer_kills(job.settings.producer_kills),
-            "consumer": plan_consumer_kills(job.settings.consumer_kills),
-        }
-        anywhere = Counter({kind: plan[ANYWHERE] for kind, plan in self.plans.items()})
-        self.planned_anywhere = anywhere.total()
-        self.killer = Killer(job, anywhere, choice)
+        anywhere = Counter({kind: plan[ANYWHERE] for kind, plan in plans.items()})
+        self.unaimed = Unaimed(job, anywhere, choice)
+        self.killer = Killer(job, self.unaimed, choice)
 
     def run(self) -> None:
+        self.unaimed.let_loose(EDGE_SHARE)
         self.hurt_begin()
         self.hurt_on_the_way()
         self.hurt_end()
-        self.killer.tick_until(lambda: not self.killer.anywhere.total())
+        self.killer.tick_until(self.unaimed.is_quiet)
 
     def hurt_begin(self) -> None:
         plan = self.plans["producer"]
@@ -51,24 +50,25 @@ class Harm:
             self.killer.aim_at_rank(FIRST_STEP, 0)
 
     def hurt_on_the_way(self) -> None:
-        plan = self.plans["producer"]
-        aims = [INDEXING] * (plan[INDEXING] - 1) + [UPLOADED] * plan[UPLOADED]
+        producer, consumer = self.plans["producer"], self.plans["consumer"]
+        aims = [INDEXING] * (producer[INDEXING] - 1) + [UPLOADED] * producer[UPLOADED]
+        aims += [READING] * consumer[READING]
         self.choice.shuffle(aims)
         for done, aim in enumerate(aims):
-            self.read_on(done / len(aims))
-            self.killer.aim_at_producer(aim)
+            self.read_on((done + 1) / (len(aims) + 1))
+            if aim == READING:
+                self.killer.aim_at_rank(READING)
+            else:
+                self.killer.aim_at_producer(aim)
         self.read_on(1.0)
 
     def read_on(self, share: float) -> None:
-        """Waits for as large a share of the kills that hit anywhere, while ranks read on."""
-        left = self.planned_anywhere * (1.0 - share * (1.0 - LATE_SHARE))
-        while self.killer.anywhere.total() > left:
-            done = self.planned_anywhere - self.killer.anywhere.total()
-            until_due = max(0.0, self.killer.due - time.monotonic()) / self.job.settings.pause_s
-            now = (done + max(0.0, 1.0 - until_due)) / self.planned_anywhere
-            way = int(self.job.most_allowed * SHARE_BY_KILLS * min(share, now))
-            self.job.allowed = max(self.job.allowed, way)
-            self.killer.tick()
+        """Waits for as large a share of the kills that hit anywhere, while ranks read on; those
+        that are due next may hit while somebody is aimed at."""
+        self.killer.tick_until(self.unaimed.is_quiet)
+        way = int(self.job.most_allowed * SHARE_BY_KILLS * share)
+        self.job.allowed = max(self.job.allowed, way)
+        self.unaimed.let_loose(EDGE_SHARE + share * (1.0 - 2 * EDGE_SHARE))
 
     def hurt_end(self) -> None:
         """The producer is about to begin the last step when it is started again, and ranks to read
@@ -87,3 +87,4 @@ class Harm:
         for _ in range(self.plans["consumer"][LAST_STEP]):
             self.killer.aim_at_rank(LAST_STEP, self.steps - 1)
         self.job.allowed = self.steps
+        self.unaimed.let_loose(1.0)

@@ -1,35 +1,53 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kills a job gets: anywhere, or aimed at a phase of the process that is killed."""
+"""Which kills a job gets: anywhere, or aimed at a phase of the process that is killed.
+
+Half of all kills hit anywhere. Of the others a fifth of all hits between upload and commit, and the
+other aims have at least one each, which comes before the half where kills are few. What is left of
+a producer's aimed half goes to its other aims, what is left of the ranks' to steps on the way.
+"""
 
 from collections import Counter
 
-from chaos.phases import FIRST_STEP, INDEXING, LAST_STEP, UPLOADED
+from chaos.phases import FIRST_STEP, INDEXING, LAST_STEP, READING, UPLOADED
 
 ANYWHERE = "anywhere"
 
-# By role: what a long run must have hit.
+# By role.
 AIMS = {
     "producer": (INDEXING, FIRST_STEP, UPLOADED, LAST_STEP),
-    "consumer": (FIRST_STEP, LAST_STEP),
+    "consumer": (FIRST_STEP, READING, LAST_STEP),
 }
-KILLS_THAT_HIT_ALL = 100
+ONCE_EACH = (INDEXING, FIRST_STEP, LAST_STEP)  # Of a producer.
+
+Plans = dict[str, Counter[str]]  # By role, then by aim.
 
 
-def plan_producer_kills(kills: int) -> Counter[str]:
-    """Half of them anywhere. Of the others a fifth of all, and at least one, hits between upload
-    and commit; the rest is spread over the other aims as evenly as it goes."""
-    plan = Counter({ANYWHERE: kills // 2})
-    aimed = kills - kills // 2
-    plan[UPLOADED] = min(aimed, max(1, kills // 5))
-    spread(plan, aimed - plan[UPLOADED], (INDEXING, FIRST_STEP, LAST_STEP))
+def plan_kills(producer_kills: int, consumer_kills: int) -> Plans:
+    kills = producer_kills + consumer_kills
+    producer = plan_producer_kills(producer_kills, uploaded=max(1, kills // 5))
+    aimed = kills - kills // 2 - (producer.total() - producer[ANYWHERE])
+    return {
+        "producer": producer,
+        "consumer": plan_consumer_kills(consumer_kills, max(0, aimed)),
+    }
+
+
+def plan_producer_kills(kills: int, uploaded: int) -> Counter[str]:
+    """`uploaded`: how many are wanted between upload and commit."""
+    plan = Counter({UPLOADED: min(uploaded, kills, max(1, kills - len(ONCE_EACH)))})
+    aimed = min(kills, max(kills - kills // 2, plan[UPLOADED] + len(ONCE_EACH)))
+    spread(plan, aimed - plan[UPLOADED], ONCE_EACH)
+    plan[ANYWHERE] = kills - aimed
     return +plan
 
 
-def plan_consumer_kills(kills: int) -> Counter[str]:
-    """A tenth hits each of the aims, at least one if there are as many; the others anywhere."""
+def plan_consumer_kills(kills: int, aimed: int) -> Counter[str]:
+    """A tenth hits each of the first and the last step, at least one if there are as many."""
     plan: Counter[str] = Counter()
-    spread(plan, min(kills, 2 * max(1, kills // 10)), AIMS["consumer"])
-    plan[ANYWHERE] = kills - plan.total()
+    aimed = min(kills, aimed)
+    spread(plan, min(aimed, 2 * max(1, kills // 10)), (FIRST_STEP, LAST_STEP))
+    plan[READING] = aimed - plan.total()
+    plan[ANYWHERE] = kills - aimed
     return +plan
 
 

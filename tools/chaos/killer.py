@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills processes of a job: whoever is due, or one in the phase that is aimed at.
+"""Kills processes of a job: whoever is due (unaimed.py), or one in the phase that is aimed at.
 
 A process that is aimed at runs in slices of well below a millisecond. Between them it stands still
 and is looked at, and where it is in the phase it is killed. So it is slow, and meanwhile no other
@@ -30,6 +30,7 @@ from chaos.phases import (
 from chaos.pipeline_summary import Hit
 from chaos.roles import Role
 from chaos.scenario import TICK_S, Failure
+from chaos.unaimed import Unaimed
 
 SLICE_S = 0.0003
 LONG_SLICE_S = 0.005  # Of a process that is far from what is aimed at.
@@ -44,39 +45,31 @@ COMES_ONCE = {
 
 
 class Killer:
-    """tick() instead of the job's. `anywhere`: by kind of role, the kills that hit anywhere and
-    are left."""
+    """tick() instead of the job's."""
 
-    def __init__(self, job: Job, anywhere: Counter[str], choice: random.Random) -> None:
+    def __init__(self, job: Job, unaimed: Unaimed, choice: random.Random) -> None:
         self.job = job
-        self.anywhere = anywhere
+        self.unaimed = unaimed
         self.choice = choice
         self.steps = job.settings.steps
         self.hits: Counter[Hit] = Counter()
         self.aimed_at: Role | None = None
         self.has_skipped = False
         self.began = time.monotonic()
-        self.due = self.began  # Of the next kill that hits anywhere.
 
     def tick(self, pause_s: float = TICK_S) -> None:
         if time.monotonic() - self.began > self.job.settings.seconds_max:
-            left = self.anywhere.total()
-            raise Failure(f"the time was up after {self.hits.total()} kills, {left} of them due")
+            left = self.unaimed.left.total()
+            done = self.hits.total()
+            raise Failure(f"the time was up after {done} kills, with {left} unaimed ones left")
         self.job.tick(pause_s)
-        if self.anywhere.total() and time.monotonic() >= self.due:
-            self.hit_anywhere()
-            self.due = time.monotonic() + self.choice.expovariate(1 / self.job.settings.pause_s)
+        for role in self.unaimed.due():
+            if role is not self.aimed_at and self.kill(role, ANYWHERE):
+                self.unaimed.done(role)
 
     def tick_until(self, done: Callable[[], bool]) -> None:
         while not done():
             self.tick()
-
-    def hit_anywhere(self) -> None:
-        """Producer or rank, as many of each as are planned; nobody where it is not alive."""
-        (kind,) = self.choice.choices([*self.anywhere], weights=[*self.anywhere.values()])
-        role = self.job.producer if kind == "producer" else self.choice.choice(self.job.ranks)
-        if role is not self.aimed_at and role.alive and self.kill(role, ANYWHERE):
-            self.anywhere[kind] -= 1
 
     def kill(self, role: Role, aim: str, phase: str = "") -> bool:
         """Whether it was killed: it may have ended before. `phase` is what was seen of it, where
@@ -126,6 +119,7 @@ class Killer:
     def aim_at_producer(self, aim: str) -> None:
         """Kills it once it is in that phase; after too long a wait wherever it is."""
         producer = self.aimed_at = self.job.producer
+        producer.is_slowed = True
         end = time.monotonic() + AIM_PATIENCE_S
         while True:
             self.prepare(aim)
@@ -141,6 +135,7 @@ class Killer:
                 self.run_long(producer)
             else:
                 self.run_a_slice(producer)
+        producer.is_slowed = False
         self.aimed_at = None
 
     def is_over(self, aim: str, phase: str) -> bool:
@@ -181,9 +176,10 @@ class Killer:
             return OPENING
         return phase
 
-    def aim_at_rank(self, aim: str, step: int) -> None:
-        """Kills a rank between its opening of the stream and its delivery of the step; after too
-        long a wait wherever it is. Its checkpoint is just before the step."""
+    def aim_at_rank(self, aim: str, step: int | None = None) -> None:
+        """Kills a rank between its opening of the stream and its delivery of the step, or of the
+        last one that it has read; after too long a wait wherever it is. Its checkpoint is just
+        before the step."""
         rank = self.aimed_at = self.choice.choice(self.job.ranks)
         end = time.monotonic() + AIM_PATIENCE_S
         while not self.kill_before(rank, aim, step):
@@ -191,9 +187,11 @@ class Killer:
                 break
         rank.stays_at = self.aimed_at = None
 
-    def kill_before(self, rank: Rank, aim: str, step: int) -> bool:
+    def kill_before(self, rank: Rank, aim: str, step: int | None) -> bool:
         """One try: whether the rank was killed where it was to be."""
         self.job.stop(rank)
+        if step is None:
+            step = rank.last_read()
         rank.go_back(step)
         self.job.let_go(rank)
         self.job.tick_until(lambda: rank.alive, f"{rank.name} to start")

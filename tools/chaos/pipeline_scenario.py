@@ -17,6 +17,7 @@ from chaos.corpus import write_corpus
 from chaos.job import Job
 from chaos.job_harm import Harm
 from chaos.judge import judge_log, judge_report, run_json, verify_payload
+from chaos.kill_plan import plan_kills
 from chaos.pipeline_settings import PipelineSettings
 from chaos.pipeline_summary import PipelineSummary
 from chaos.scenario import Failure
@@ -27,7 +28,9 @@ class PipelineScenario:
 
     def __init__(self, settings: PipelineSettings) -> None:
         self.settings = settings
-        self.summary = PipelineSummary()
+        self.plans = plan_kills(settings.producer_kills, settings.consumer_kills)
+        self.summary = PipelineSummary(plans=self.plans)
+        self.startup_s = 0.0  # Of a producer that nobody hurts.
 
     def run(self) -> PipelineSummary:
         began = time.monotonic()
@@ -55,13 +58,15 @@ class PipelineScenario:
         for rank in job.ranks:
             if rank.log.position != settings.steps or rank.log.repeats:
                 raise Failure(f"undisturbed: {rank.name} has {rank.log.position} steps")
+        self.startup_s = job.producer.startup_s
         return [rank.log.hashes for rank in job.ranks]
 
     def disturbed(self, expected: list[list[str]]) -> None:
         settings = replace(self.settings, folder=self.settings.folder / "hurt")
         choice = random.Random(settings.seed + 1)
         job = Job(settings, choice)
-        harm = Harm(job, choice)
+        job.producer.startup_s = self.startup_s
+        harm = Harm(job, self.plans, choice)
         try:
             harm.run()
             job.finish()

@@ -87,11 +87,6 @@ class PipelineSettings(StreamSettings):
         """Every step: where the producer waits is then known to the step."""
         return 1
 
-    @property
-    def pause_s(self) -> float:
-        """Between two kills that hit anywhere, on average."""
-        return 0.12
-
     def to_toml(self, docs_weight: float = DOCS_WEIGHT) -> str:
         return PIPELINE.format(
             seed=self.seed,

@@ -28,11 +28,16 @@ class StreamWatch:
         """The floor is the last object of a stream to be made."""
         return (self.settings.stream / "gc" / "floor").exists()
 
+    def newest(self) -> str:
+        """The newest manifest slot; "" where there is none."""
+        slots = self.settings.stream / "m"
+        return max((path.name for path in slots.iterdir()), default="") if slots.exists() else ""
+
     def look(self) -> Look | None:
         """None: there is no stream yet. Exact while nobody writes."""
         if not self.exists():
             return None
-        newest = max(path.name for path in (self.settings.stream / "m").iterdir())
+        newest = self.newest()
         if newest != self._newest:
             self._head = run_json(self.settings.on_stream("store", "show"))[0]
             self._newest = newest
