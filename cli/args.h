@@ -175,8 +175,9 @@ struct LengthsArgs {
 struct Whatif {
   LengthsArgs lengths;
   std::vector<std::uint32_t> contexts;  ///< Empty: as the lengths have it.
-  std::vector<std::string> strategies;  ///< Empty: those of simulator::ladder_of().
-  bool all = false;                     ///< Every strategy; those that cannot plan say so.
+  /// Empty: those of simulator::ladder_of(), and none and two_level beside them.
+  std::vector<std::string> strategies;
+  bool all = false;  ///< Every strategy; those that cannot plan say so.
   std::uint64_t steps = 4;
   bool assumptions = false;  ///< Replay again with each assumption changed.
   bool check = false;        ///< The order of simulator::ladder_of() is a must.

@@ -154,7 +154,8 @@ void define_whatif(Options& options, Whatif& whatif) {
       "tokens that a sample may have, like 256K,2M (default: 2M, or a pipeline's)",
       [&whatif](const std::string& text) { return parse_contexts(text, whatif.contexts); });
   options.text("--strategies", "all|NAME,...",
-               fmt::format("which to compare: {} (default: those that --check needs)",
+               fmt::format("which to compare: {} (default: those that --check needs, and none and "
+                           "two_level where they can plan)",
                            fmt::join(planning::strategy_names(), ", ")),
                [&whatif](const std::string& text) { return parse_strategies(text, whatif); });
   options.number("--steps", fmt::format("how many are replayed (default: {})", whatif.steps),

@@ -15,7 +15,8 @@ constexpr Paper kMegaScaleData = {
     .name = "MegaScale-Data (arXiv 2504.09844)",
     .conditions =
         "    the largest of its end-to-end gains over no balance: vision-language models, whose\n"
-        "    encoder is loaded unevenly too, on up to thousands of GPUs. Lengths have no pictures"};
+        "    encoder is loaded unevenly, on up to thousands of GPUs. Lengths have no pictures,\n"
+        "    and with groups as large as a long context needs there is little to balance"};
 
 constexpr std::uint32_t k2M = std::uint32_t{2} << 20;
 constexpr std::string_view kByted = "byted-like";

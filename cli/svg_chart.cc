@@ -18,7 +18,11 @@ constexpr double kLegendLine = 20;
 constexpr double kTimelineHeightMin = 120;
 constexpr double kTimelineHeightMax = 640;
 constexpr double kRowHeightMax = 24;
-constexpr int kTicks = 5;
+constexpr double kTickOver = 0.005;  // Of rounding.
+
+constexpr int kMostDecimals = 9;
+constexpr int kMostTicks = 8;       // Steps of an axis.
+constexpr double kRounding = 1e-9;  // Of a step: no tick more or less for that.
 
 // The first eight are told apart by people who see few colours, too (Okabe and Ito).
 constexpr std::string_view kColors[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
@@ -72,6 +76,14 @@ class Svg {
   std::string text_;
 };
 
+/// With commas between thousands.
+std::string grouped(double value, int decimals) {
+  std::string text = fmt::format("{:.{}f}", value, std::clamp(decimals, 0, kMostDecimals));
+  std::size_t end = std::min(text.find('.'), text.size());
+  for (; end > 3; end -= 3) text.insert(end - 3, 1, ',');
+  return text;
+}
+
 bool is_bar(double value) {
   return std::isfinite(value) && value >= 0;
 }
@@ -88,7 +100,7 @@ void draw_series(const BarChart& chart, double top_value, Svg& svg) {
       const double x = left + static_cast<double>(i) * width;
       const double y = kTop + kBarsHeight - height;
       svg.rect(x, y, width * 0.92, height, kColors[i % std::size(kColors)]);
-      svg.label(x + width * 0.46, y - 4, "middle", fmt::format("{:.3g}", values[group]));
+      svg.label(x + width * 0.46, y - 4, "middle", figures_text(values[group]));
     }
     svg.label(left + 0.4 * group_width, kTop + kBarsHeight + 18, "middle", chart.groups[group]);
   }
@@ -110,13 +122,24 @@ std::string escape_xml(std::string_view text) {
   return escaped;
 }
 
-double round_up(double value) {
-  if (!(value > 0) || !std::isfinite(value)) return 1;
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= value) return factor * power;
+Ticks ticks_up_to(double largest) {
+  if (!(largest > 0) || !std::isfinite(largest)) return {};
+  const double least = largest / kMostTicks;
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  double step = 10 * power;
+  for (const double factor : {5.0, 2.0, 1.0}) {
+    if (factor * power >= least * (1 - kRounding)) step = factor * power;
   }
-  return 10 * power;
+  return {.step = step, .count = static_cast<std::uint32_t>(std::ceil(largest / step - kRounding))};
+}
+
+std::string Ticks::text(std::uint32_t tick) const {
+  return grouped(at(tick), -static_cast<int>(std::floor(std::log10(step) + kRounding)));
+}
+
+std::string figures_text(double value) {
+  if (!(value > 0)) return grouped(value, 0);
+  return grouped(value, 2 - static_cast<int>(std::floor(std::log10(value))));
 }
 
 std::string draw_bars(const BarChart& chart) {
@@ -130,12 +153,12 @@ std::string draw_bars(const BarChart& chart) {
       if (is_bar(value)) top_value = std::max(top_value, value);
     }
   }
-  top_value = round_up(top_value);
-  for (int tick = 0; tick <= kTicks; ++tick) {
-    const double share = static_cast<double>(tick) / kTicks;
-    const double y = below - share * kBarsHeight;
+  const Ticks ticks = ticks_up_to(top_value);
+  top_value = ticks.at(ticks.count);
+  for (std::uint32_t tick = 0; tick <= ticks.count; ++tick) {
+    const double y = below - ticks.at(tick) / top_value * kBarsHeight;
     svg.line(kLeft, y, kLeft + kPlotWidth, y, "#dddddd");
-    svg.label(kLeft - 6, y + 4, "end", fmt::format("{:g}", share * top_value));
+    svg.label(kLeft - 6, y + 4, "end", ticks.text(tick));
   }
   svg.upward_label(20, kTop + kBarsHeight / 2, chart.y_label);
   if (!chart.groups.empty() && !chart.series.empty()) draw_series(chart, top_value, svg);
@@ -160,10 +183,12 @@ std::string draw_timeline(const TimelineChart& chart) {
              row_height * (row_height > 4 ? 0.9 : 1.0),
              kActivityColors[static_cast<std::size_t>(span.activity)]);
   }
-  for (int tick = 0; tick <= kTicks; ++tick) {
-    const double share = static_cast<double>(tick) / kTicks;
-    svg.label(kLeft + share * kPlotWidth, below + 16, "middle",
-              fmt::format("{:.4g}", share * chart.end));
+  const Ticks ticks = ticks_up_to(chart.end);
+  for (std::uint32_t tick = 0; tick <= ticks.count; ++tick) {
+    const double x = kLeft + ticks.at(tick) / chart.end * kPlotWidth;
+    if (x > kLeft + kPlotWidth + kTickOver) break;  // The axis ends between two ticks.
+    svg.line(x, below, x, below + 4, "#666666");
+    svg.label(x, below + 16, "middle", ticks.text(tick));
   }
   svg.label(kLeft + kPlotWidth / 2, below + 34, "middle", chart.x_label);
   svg.upward_label(20, kTop + plot_height / 2, chart.y_label);

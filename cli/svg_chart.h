@@ -50,7 +50,19 @@ std::string draw_timeline(const TimelineChart& chart);
 /// For text between tags, and in attributes.
 std::string escape_xml(std::string_view text);
 
-/// A round number that is at least `value`, of 1, 2 or 5 times a power of ten; 1 for 0 and below.
-double round_up(double value);
+/// Where the ticks of an axis from 0 lie: at multiples of a step of 1, 2 or 5 times a power of ten.
+struct Ticks {
+  double step = 1;
+  std::uint32_t count = 1;  ///< Of steps from 0; at most 8.
+
+  double at(std::uint32_t tick) const { return step * tick; }
+  /// With the decimals that tell ticks apart: "0.25", "12,000".
+  std::string text(std::uint32_t tick) const;
+};
+/// Those from 0 to at least `largest`, as few as that takes; one of 1 where it is 0 or no number.
+Ticks ticks_up_to(double largest);
+
+/// Three figures, or all before the point where there are more: "0.0123", "1.06", "11,610".
+std::string figures_text(double value);
 
 }  // namespace batchloom::cli

@@ -25,6 +25,10 @@ using simulator::WhatIf;
 /// Who others are compared with, where it was replayed.
 constexpr std::string_view kBases[] = {"static_cp", "none"};
 
+/// What a run without --strategies shows beside the ladder, where it can plan: those that
+/// MegaScale-Data's figure is of.
+constexpr std::string_view kBeside[] = {"none", "two_level"};
+
 double seconds_per_step(const StrategyOutcome& outcome) {
   return static_cast<double>(outcome.total_ns()) / 1e9 / static_cast<double>(outcome.steps.size());
 }
@@ -118,8 +122,9 @@ std::string strategies_table(const WhatifReport& report, const ContextOutcome& c
 
 std::string variants_table(const WhatifReport& report, const ContextOutcome& context) {
   const std::string ours = simulator::ladder_of(report.cluster.topology).back();
+  const WhatIf& as_given = *context.variants.front().outcome;
   Table::Row heading = {"assumption", "value"};
-  for (const StrategyOutcome& strategy : context.outcome.strategies) {
+  for (const StrategyOutcome& strategy : as_given.strategies) {
     if (strategy.strategy != ours) {
       heading.push_back(fmt::format("{} over {} (simulated)", ours, strategy.strategy));
     }
@@ -128,8 +133,8 @@ std::string variants_table(const WhatifReport& report, const ContextOutcome& con
   for (const VariantOutcome& variant : context.variants) {
     Table::Row row = {variant.assumption, variant.value};
     const StrategyOutcome* const fast = variant.outcome ? variant.outcome->find(ours) : nullptr;
-    for (std::size_t i = 0; i < context.outcome.strategies.size(); ++i) {
-      if (context.outcome.strategies[i].strategy == ours) continue;
+    for (std::size_t i = 0; i < as_given.strategies.size(); ++i) {
+      if (as_given.strategies[i].strategy == ours) continue;
       const StrategyOutcome* const slow =
           variant.outcome ? &variant.outcome->strategies[i] : nullptr;
       const bool both = fast != nullptr && slow != nullptr && !fast->failure && !slow->failure;
@@ -154,10 +159,11 @@ std::string assumptions_text(const WhatifReport& report) {
       "  backward bytes  {} x those of forward\n"
       "  overlap         {} % of a ring step's computing hides the hop beside it\n"
       "  group rule      static groups are laid out for the context, whatever samples came\n"
-      "The bound is that of hdp's plans: samples of up to {} tokens stay whole, and longer ones "
-      "lie\n"
-      "in shares of at least {}. Who cuts finer may end before it, as static_cp can with short\n"
-      "samples and fast links.\n"
+      "The bound is that of hdp's plans: samples of up to {} tokens stay whole, and longer ones\n"
+      "lie on the fewest ranks that hold them, or more in shares of at least {}. Others may end\n"
+      "before it: who cuts finer, as static_cp can with short samples and fast links; and, where\n"
+      "the cluster has offload, who takes fewer ranks with activations on the host, as\n"
+      "naive_hdp, dp_balance and pp_balance may.\n"
       "In the papers:\n"
       "{}",
       links, report.options.times.backward_bytes_factor, report.options.times.overlap_percent,
@@ -195,6 +201,22 @@ std::vector<std::string> chosen_strategies(const Whatif& args, const model::Topo
   return names;
 }
 
+/// Adds those of kBeside where no strategy was named.
+std::vector<std::string> with_beside(const Whatif& args, std::vector<std::string> strategies) {
+  if (!args.all && args.strategies.empty()) {
+    strategies.insert(strategies.end(), std::begin(kBeside), std::end(kBeside));
+  }
+  return strategies;
+}
+
+/// Takes those away again that nobody named and that cannot plan.
+void drop_failed_beside(const Whatif& args, WhatIf& outcome) {
+  if (args.all || !args.strategies.empty()) return;
+  std::erase_if(outcome.strategies, [](const StrategyOutcome& strategy) {
+    return strategy.failure && std::ranges::find(kBeside, strategy.strategy) != std::end(kBeside);
+  });
+}
+
 /// One that was asked for by name and cannot plan is an error.
 Status check_planned(const WhatifReport& report, const WhatIf& outcome) {
   if (report.args.all) return Status::ok();
@@ -220,8 +242,10 @@ Result<ContextOutcome> replay_context(const WhatifReport& report, const LengthsI
   const auto strategies = chosen_strategies(report.args, report.cluster.topology);
   simulator::WhatIfOptions options = report.options;
   options.context_tokens = context_tokens;
-  BL_ASSIGN_OR_RETURN(context.outcome,
-                      simulator::what_if(report.cluster, steps, strategies, options));
+  BL_ASSIGN_OR_RETURN(
+      context.outcome,
+      simulator::what_if(report.cluster, steps, with_beside(report.args, strategies), options));
+  drop_failed_beside(report.args, context.outcome);
   BL_RETURN_IF_ERROR(check_planned(report, context.outcome));
   if (!report.args.assumptions) return context;
   for (simulator::Variant& variant : simulator::variants_of(report.cluster, options)) {

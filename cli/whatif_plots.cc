@@ -17,6 +17,7 @@ namespace {
 using simulator::StrategyOutcome;
 
 constexpr std::uint32_t kRowsMax = 128;  ///< Of a time line; of more ranks, every nth is drawn.
+constexpr double kMostMs = 10'000;       ///< Longer steps are drawn in seconds.
 
 std::string subject_of(const WhatifReport& report) {
   return fmt::format("{}, {} ranks, {} a step (simulated)", report.args.lengths.lengths,
@@ -45,23 +46,25 @@ BarChart bars_of(const WhatifReport& report, std::string title, std::string y_la
 /// Every nth rank's first stage.
 TimelineChart timeline_chart(const WhatifReport& report, const ContextOutcome& context,
                              const StrategyOutcome& strategy) {
-  constexpr double kMsPerNs = 1e-6;
   const std::uint32_t ranks = report.cluster.topology.hdp_size();
   const std::uint32_t every = (ranks + kRowsMax - 1) / kRowsMax;
-  const auto step_ns = static_cast<double>(strategy.steps.front().step_ns);
+  const auto step_ns =
+      static_cast<double>(std::max<std::uint64_t>(strategy.steps.front().step_ns, 1));
+  const bool in_ms = step_ns * 1e-6 < kMostMs;
+  const double unit = in_ms ? 1e-6 : 1e-9;  // Of a nanosecond.
   TimelineChart chart{
       .title = fmt::format("{}: context {}, {}", strategy.strategy,
                            tokens_text(context.context_tokens), subject_of(report)),
-      .x_label = "ms",
+      .x_label = in_ms ? "ms" : "s",
       .y_label = every == 1 ? "HDP rank" : fmt::format("HDP rank (one in {})", every),
       .rows = (ranks + every - 1) / every,
-      .end = std::max(step_ns, 1.0) * kMsPerNs,
+      .end = step_ns * unit,
       .spans = {}};
   for (const simulator::RankSpan& span : strategy.timeline) {
     if (span.rank % every != 0 || span.stage != 0) continue;
     const std::uint64_t computed_ns = std::min(span.begin_ns + span.compute_ns, span.end_ns);
-    const double begin = static_cast<double>(span.begin_ns) * kMsPerNs;
-    const double computed = static_cast<double>(computed_ns) * kMsPerNs;
+    const double begin = static_cast<double>(span.begin_ns) * unit;
+    const double computed = static_cast<double>(computed_ns) * unit;
     const bool forward = span.phase == model::Phase::kForward;
     chart.spans.push_back({.row = span.rank / every,
                            .activity = forward ? Activity::kForward : Activity::kBackward,
@@ -71,7 +74,7 @@ TimelineChart timeline_chart(const WhatifReport& report, const ContextOutcome& c
     chart.spans.push_back({.row = span.rank / every,
                            .activity = Activity::kWaiting,
                            .begin = computed,
-                           .end = static_cast<double>(span.end_ns) * kMsPerNs});
+                           .end = static_cast<double>(span.end_ns) * unit});
   }
   return chart;
 }

@@ -12,6 +12,7 @@ import pytest
 from cli_test import DONE, FAILED, ROOT, as_fields, fail, refuse, run, succeed, succeed_json
 
 LADDER = ["static_cp", "naive_hdp", "dp_balance", "hdp"]
+BESIDE = ["none", "two_level"]  # Replayed too, where no strategy is named.
 # 64 ranks in nodes of 8; small, so that a what-if takes a moment.
 CLUSTER = """axes = "dp=2 cp=32"
 cost_model = "{costs}"
@@ -68,7 +69,8 @@ def test_stages_are_compared_with_their_own_balance(tmp_path: Path) -> None:
     cluster = write_cluster(tmp_path)
     cluster.write_text(cluster.read_text().replace("dp=2 cp=32", "pp=2 dp=1 cp=32"))
     report = whatif_json(*SMALL, f"--cluster={cluster}")
-    assert list(rows_of(report["contexts"][0])) == [*LADDER[:2], "pp_balance", "hdp"]
+    staged = [*LADDER[:2], "pp_balance", "hdp"]
+    assert list(rows_of(report["contexts"][0])) == [*staged, *BESIDE]
 
 
 def test_the_papers_ratios_stand_beside_ours() -> None:
@@ -78,9 +80,30 @@ def test_the_papers_ratios_stand_beside_ours() -> None:
     assert "ByteScale (arXiv 2502.21231)" in text
     (row,) = [line for line in text.splitlines() if line.startswith("static_cp ")]
     assert "1.00 (simulated)" in row
-    assert "over none" not in text.splitlines()[3]
     assert "samples of up to 8192 tokens stay whole" in text
     assert "in shares of at least 4096" in text
+    assert "takes fewer ranks with activations on the host" in text
+    assert "over none" in text.splitlines()[3]
+    (balanced,) = [line for line in text.splitlines() if line.startswith("two_level ")]
+    assert balanced.count("(simulated)") == 2
+    assert "up to 4.5 over none" in balanced
+    assert "Lengths have no pictures" in text
+
+
+def test_named_strategies_are_all_that_is_replayed(cluster: Path) -> None:
+    text = succeed("whatif", *SMALL, f"--cluster={cluster}", f"--strategies={','.join(LADDER)}")
+    assert "over none" not in text.splitlines()[3]
+    assert "two_level " not in text
+
+
+def test_what_nobody_named_and_cannot_plan_is_left_out(cluster: Path) -> None:
+    # Groups of 32 ranks hold 256K tokens; the others may take all 64.
+    lengths = cluster.with_name("lengths.txt")
+    lengths.write_text("300000\n5000\n")
+    arguments = (f"--lengths={lengths}", "--context=512K", "--tokens=305000", "--steps=1",
+                 f"--cluster={cluster}")
+    assert list(rows_of(whatif_json(*arguments)["contexts"][0])) == LADDER
+    assert "does not fit" not in succeed("whatif", *arguments)
 
 
 def test_balance_stands_beside_megascale_datas(cluster: Path) -> None:
@@ -158,7 +181,7 @@ def test_json_has_what_the_table_has(cluster: Path, tmp_path: Path) -> None:
     assert [context["context_tokens"] for context in report["contexts"]] == [64 << 10, 256 << 10]
     for context in report["contexts"]:
         rows = rows_of(context)
-        assert list(rows) == LADDER
+        assert list(rows) == [*LADDER, *BESIDE]
         for row in rows.values():
             assert len(row["step_ns"]) == 2
             ratio = sum(rows["static_cp"]["step_ns"]) / sum(row["step_ns"])
@@ -200,8 +223,10 @@ def test_assumptions_are_varied_one_at_a_time(cluster: Path) -> None:
     assert staged["value"] == "2, with pp_balance"
     assert [row["strategy"] for row in staged["strategies"]] == [*LADDER[:2], "pp_balance", "hdp"]
     assert len(values) == len(variants)
+    assert all(len(row["strategies"]) in (0, len(LADDER)) for row in variants)
     text = succeed("whatif", *arguments)
     assert "hdp over static_cp (simulated)" in text
+    assert "hdp over none" not in text
 
 
 @pytest.mark.parametrize("strategies", ["all", "lpt,hdp"])
@@ -225,7 +250,7 @@ def test_plots_are_drawn(cluster: Path, tmp_path: Path) -> None:
     folder = tmp_path / "plots"
     report = tmp_path / "report.json"
     succeed("whatif", *SMALL, f"--cluster={cluster}", f"--svg={folder}", f"--json={report}")
-    names = {"step_time", "gap", *(f"timeline-{name}" for name in LADDER)}
+    names = {"step_time", "gap", *(f"timeline-{name}" for name in (*LADDER, *BESIDE))}
     assert {path.name for path in folder.iterdir()} == {f"{name}.svg" for name in names}
     for path in folder.iterdir():
         root = ElementTree.parse(path).getroot()

@@ -53,6 +53,12 @@ def tokens_text(tokens: int) -> str:
     return str(tokens)
 
 
+def figures_text(value: float) -> str:
+    """Three figures, or all before the point where there are more; as cli/svg_chart.cc writes."""
+    decimals = 2 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:,.{max(decimals, 0)}f}"
+
+
 def subject(report: Record) -> str:
     ranks = report["cluster"]["hdp_ranks"]
     return f"{report['lengths']}, {ranks} ranks, {report['step']} a step (simulated)"
@@ -80,7 +86,7 @@ def draw_bars(report: Record, title: str, label: str, value: Callable[[Record], 
         at = [group - 0.4 + (place + 0.5) * width for group in range(len(contexts))]
         color = COLORS[place % len(COLORS)]
         bars = axes.bar(at, values, width * 0.92, label=name, color=color)
-        axes.bar_label(bars, fmt="%.3g", fontsize=8)
+        axes.bar_label(bars, fmt=figures_text, fontsize=8)
     groups = [f"context {tokens_text(context['context_tokens'])}" for context in contexts]
     axes.set_xticks(range(len(contexts)), groups)
     axes.set_ylabel(label)
