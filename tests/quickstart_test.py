@@ -4,16 +4,17 @@
 import os
 import shutil
 import subprocess
+import time
 import tomllib
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 from cli_test import COMMAND
-from quickstart.delivered import RankFile, Step
+from quickstart.delivered import MicroBatch, RankFile, Step
 from quickstart.draws import permutation, shares_of
 from quickstart.folder import Folder
 from quickstart.records import PartId, Source
@@ -25,16 +26,19 @@ ROOT = Path(__file__).resolve().parent.parent
 STEPS = 40
 RANKS = 8
 SPOILED = 9  # The step that tests change.
+RANKS_WAIT_S = 120  # For a stream, if nobody tells that there will be none.
 VERDICT = "every step on every rank exactly once: "
 
 Reasons = list[str]
 
 
-def quickstart(out: Path, *options: str) -> tuple[int, list[str], str]:
+def quickstart(
+    out: Path, *options: str, build: Path = COMMAND.parent
+) -> tuple[int, list[str], str]:
     """Its exit code, its report, and what it says on stderr."""
     done = subprocess.run(
         [ROOT / "scripts" / "quickstart", f"--out={out}", f"--steps={STEPS}", *options],
-        env=os.environ | {"BATCHLOOM_BUILD": str(COMMAND.parent)},
+        env=os.environ | {"BATCHLOOM_BUILD": str(build)},
         capture_output=True,
         text=True,
         timeout=300,
@@ -85,6 +89,68 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "delivered").exists(), "what ranks got is large"
 
 
+def build_with(folder: Path, command: str = "", python: str = "") -> Path:
+    """A build whose command first does `command`, a line of shell, and whose Python `python`."""
+    (folder / "python").mkdir(parents=True)
+    script = folder / "batchloom"
+    script.write_text(f'#!/bin/sh\n{command}\nexec "{COMMAND}" "$@"\n')
+    script.chmod(0o755)
+    (folder / "python" / "batchloom").symlink_to(COMMAND.parent / "python" / "batchloom")
+    (folder / "python" / "sitecustomize.py").write_text(python)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "who"),
+    [
+        ('echo "it is too late" >&2; exit 3', "producer 1 ended with 3 before it was killed"),
+        ('[ ! -e stream ] || { echo "it is too late" >&2; exit 3; }', "producer 2 ended with 3"),
+    ],
+)
+def test_a_producer_that_fails_is_named(tmp_path: Path, command: str, who: str) -> None:
+    build = build_with(tmp_path / "build", command)
+    began = time.monotonic()
+    code, report, said = quickstart(tmp_path / "out", build=build)
+    assert (code, report) == (1, [VERDICT + "no"])
+    assert f"quickstart: {who}:\n  it is too late\nlogs: " in said
+    assert "rank" not in said.replace("8 ranks", "")
+    assert time.monotonic() - began < RANKS_WAIT_S
+
+
+# By the words of a rank's process: python -m quickstart.rank STREAM RANK ...
+DIES = """
+import atexit, os, signal, sys
+if sys.orig_argv[1:3] == ["-m", "quickstart.rank"] and sys.orig_argv[4] == "{rank}":
+    {what}
+"""
+AT_ITS_END = "atexit.register({what})"
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("os._exit, 7", "rank 3: its process ended with 7"),
+        ("os.kill, os.getpid(), signal.SIGKILL", "rank 3: its process was killed by signal 9"),
+    ],
+)
+def test_a_rank_that_ends_badly_is_found(tmp_path: Path, how: str, reason: str) -> None:
+    """Also one that has got all."""
+    python = DIES.format(rank=3, what=AT_ITS_END.format(what=how))
+    build = build_with(tmp_path / "build", python=python)
+    code, report, _ = quickstart(tmp_path / "out", build=build)
+    assert (code, report[-1]) == (1, VERDICT + "no")
+    assert [line.strip() for line in report if "rank 3:" in line] == [reason]
+
+
+def test_a_first_rank_that_fails_at_its_start_is_named(tmp_path: Path) -> None:
+    python = DIES.format(rank=0, what="sys.exit('there is no place for me')")
+    build = build_with(tmp_path / "build", python=python)
+    code, report, said = quickstart(tmp_path / "out", build=build)
+    assert (code, report) == (1, [VERDICT + "no"])
+    assert "quickstart: rank 0 ended with 1 before it had half of the steps:\n" in said
+    assert "there is no place for me\n" in said
+
+
 class Replay:
     """Judges again what ranks got in a run that was good, after it was changed."""
 
@@ -97,16 +163,19 @@ class Replay:
 
     def judge(self, files: list[Path]) -> Verdict:
         judge = Judge(self.pipeline, self.sources, self.plan_of)
-        return judge.judge([RankFile(file) for file in files], STEPS)
+        return judge.judge([RankFile(file) for file in files], [0] * RANKS, STEPS)
 
-    def after(self, folder: Path, change: Callable[[list[Step]], None], rank: int = 3) -> Reasons:
-        """Why not, where `change` was made to the steps of one rank."""
+    def after(
+        self, folder: Path, change: Callable[[list[Step]], None], ranks: Iterable[int] = (3,)
+    ) -> Reasons:
+        """Why not, where `change` was made to the steps of these ranks."""
         files = [self.folder.of_rank(number) for number in range(RANKS)]
-        steps = RankFile(files[rank]).load_all()
-        change(steps)
-        changed = Path(shutil.copy(files[rank], folder))
-        rewrite(changed, steps)
-        files[rank] = changed
+        for rank in ranks:
+            steps = RankFile(files[rank]).load_all()
+            change(steps)
+            changed = Path(shutil.copy(files[rank], folder))
+            rewrite(changed, steps)
+            files[rank] = changed
         return self.judge(files).reasons
 
 
@@ -170,6 +239,14 @@ def change_state(steps: list[Step]) -> None:
     steps[SPOILED].state += "0"
 
 
+def empty_filler(steps: list[Step]) -> None:
+    """Nothing but a filler has one token: the texts and code of a machine are longer."""
+    fillers = ((step, n) for step in steps for n, m in enumerate(step.micro_batches) if len(m) == 1)
+    step, number = next(fillers)
+    no_bounds = array("i", [0]).tobytes()
+    step.micro_batches[number] = MicroBatch(b"", b"", b"", cu_seqlens=no_bounds)
+
+
 def one_more(steps: list[Step]) -> None:
     steps.append(replace(steps[-1], step=STEPS))
 
@@ -192,6 +269,21 @@ def test_every_change_is_found(
 ) -> None:
     reasons = replay.after(tmp_path, change)
     assert [one for one in reasons if one.startswith(reason)], reasons
+
+
+def test_a_filler_without_its_token_is_found(replay: Replay, tmp_path: Path) -> None:
+    (reason,) = replay.after(tmp_path, empty_filler)
+    assert reason.endswith(": rank 3 has a micro-batch without tokens: a filler has one")
+
+
+def test_a_state_that_stays_is_found(replay: Replay, tmp_path: Path) -> None:
+    """Also where all ranks have the same."""
+
+    def stay(steps: list[Step]) -> None:
+        steps[SPOILED].state = steps[4].state
+
+    reasons = replay.after(tmp_path, stay, ranks=range(RANKS))
+    assert reasons == [f"step {SPOILED}: its state is that of step 4"]
 
 
 def test_a_rank_that_was_killed_is_not_enough(replay: Replay, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def quickstart(options: Options, folder: Folder) -> report.Findings:
     sources = [Source(folder.path, pipeline, table) for table in pipeline["source"]]
     stream = Stream(options.command, folder.stream, RANKS)
     ranks = [RankFile(file) for file in files]
-    verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, options.steps)
+    verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, run.exits, options.steps)
     kept = options.keep or not verdict.is_yes
     if not kept:
         remove(folder.delivered)
@@ -78,8 +78,12 @@ def main() -> int:
         if not options.is_built:
             build()
         found = quickstart(options, folder)
-    except (NoData, live.RunFailed, CommandFailed, subprocess.CalledProcessError) as failure:
-        say(f"{failure}; log: {folder.log}")
+    except (NoData, CommandFailed, subprocess.CalledProcessError) as failure:
+        say(str(failure))
+        return 1
+    except live.RunFailed as failure:
+        say(f"{failure}\nlogs: {folder.logs}")
+        print(report.last_line(is_yes=False), flush=True)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

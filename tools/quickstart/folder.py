@@ -41,9 +41,12 @@ class Folder:
         return self.path / "delivered"
 
     @property
-    def log(self) -> Path:
-        """What the processes had to say on stderr."""
-        return self.path / "log.txt"
+    def logs(self) -> Path:
+        """What processes had to say on stderr, a file each."""
+        return self.path / "logs"
+
+    def log_of(self, name: str) -> Path:
+        return self.logs / f"{name}.txt"
 
     def of_rank(self, rank: int) -> Path:
         return self.delivered / f"rank-{rank}"
@@ -53,7 +56,7 @@ class Folder:
 
     def make(self) -> None:
         """Empty, in place of a former quickstart's. NotOurs where anything else is in it."""
-        ours = [self.data, self.pipeline, self.stream, self.report, self.delivered, self.log]
+        ours = [self.data, self.pipeline, self.stream, self.report, self.delivered, self.logs]
         there = sorted(self.path.iterdir()) if self.path.exists() else []
         strange = [one for one in there if one not in (self.mark, *ours)]
         if there and self.mark not in there:
@@ -65,6 +68,7 @@ class Folder:
         for one in ours:
             remove(one)
         self.delivered.mkdir()
+        self.logs.mkdir()
 
 
 def remove(path: Path) -> None:

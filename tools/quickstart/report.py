@@ -100,10 +100,14 @@ def conclusion(found: Findings) -> Iterator[str]:
     if len(reasons) > REASONS_SHOWN:
         yield f"  and {len(reasons) - REASONS_SHOWN} more"
     if found.kept:
-        yield f"  what ranks got: {shown(found.folder.delivered)}; log: {shown(found.folder.log)}"
+        yield f"  what ranks got: {shown(found.folder.delivered)}; logs: {shown(found.folder.logs)}"
     if reasons or found.kept:
         yield ""
-    yield f"every step on every rank exactly once: {'no' if reasons else 'yes'}"
+    yield last_line(found.verdict.is_yes)
+
+
+def last_line(is_yes: bool) -> str:
+    return f"every step on every rank exactly once: {'yes' if is_yes else 'no'}"
 
 
 def shown(path: Path) -> str:

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether every step reached every rank exactly once: what ranks wrote down, against the raw files.
 
-1. Each rank has the steps 0, 1, 2, ... to the last, each once, in order.
+1. Each rank has the steps 0, 1, 2, ... to the last, each once, in order, and ended well.
 2. What all ranks together have of a step are the parts that `draws` says, each whole, on one rank,
    once: tokens, labels and positions as `records` makes them of the raw files. No identity that the
    product has told takes part in this, only content.
 3. Sources keep to their shares within max_sample_tokens, steps to step.tokens, micro-batches to the
-   capacity; all ranks run as many micro-batches, and agree on state and number of labels.
+   capacity; all ranks run as many micro-batches, none of which is empty, and agree on state and
+   number of labels. No two steps have one state.
 4. Each rank has what is its own. Which part is on which rank follows from no membership: it is the
    plan's decision, and the plan is in the stream. So the evidence here is what `store show` prints
    of it: which parts each rank runs, in which order. Their content comes from the raw files again.
@@ -58,12 +59,15 @@ class Judge:
         self._capacity: int = pipeline["topology"]["capacity"]
         self._sources = sources
         self._plan_of = plan_of
+        self._step_of_state: dict[str, int] = {}
         self._verdict = Verdict(tokens=[0 for _ in sources])
 
-    def judge(self, ranks: list[RankFile], steps: int) -> Verdict:
+    def judge(self, ranks: list[RankFile], exits: list[int], steps: int) -> Verdict:
+        """`exits` by rank: how its process ended, as subprocess has it."""
         reasons = self._verdict.reasons
-        for rank, file in enumerate(ranks):
-            reasons += [f"rank {rank}: {fault}" for fault in faults_of_order(file, steps)]
+        for rank, (file, status) in enumerate(zip(ranks, exits, strict=True)):
+            faults = [*faults_of_order(file, steps), *faults_of_exit(status)]
+            reasons += [f"rank {rank}: {fault}" for fault in faults]
         expected = expected_steps(self._sources, self._seed, self._step_tokens)
         for step, of_step in zip(range(steps), expected, strict=False):
             delivered = [file.load(step) for file in ranks]
@@ -82,6 +86,7 @@ class Judge:
         faults = [
             *faults_of_arrays(delivered, self._capacity),
             *faults_of_agreement(delivered, contents),
+            *self._faults_of_states(step, delivered),
             *faults_of_membership(delivered, contents),
         ]
         yield from faults
@@ -91,6 +96,13 @@ class Judge:
             [] if faults else delivered,
             [[[contents[part] for part in parts] for parts in rank] for rank in plan],
         )
+
+    def _faults_of_states(self, step: int, delivered: Delivered) -> Iterator[str]:
+        """Who goes on from one state goes on at one step."""
+        for state in sorted({copy.state for copies in delivered for copy in copies}):
+            other = self._step_of_state.setdefault(state, step)
+            if other != step:
+                yield f"its state is that of step {other}"
 
     def _faults_of_shares(self, expected: ExpectedStep) -> Iterator[str]:
         verdict = self._verdict
@@ -125,10 +137,19 @@ def faults_of_order(file: RankFile, steps: int) -> Iterator[str]:
         yield "its process did not come to its end"
 
 
+def faults_of_exit(status: int) -> Iterator[str]:
+    if status < 0:
+        yield f"its process was killed by signal {-status}"
+    elif status > 0:
+        yield f"its process ended with {status}"
+
+
 def faults_of_arrays(delivered: Delivered, capacity: int) -> Iterator[str]:
     for rank, micro_batch in micro_batches_of(delivered):
         for fault in micro_batch.faults():
             yield f"rank {rank}: {fault}"
+        if not micro_batch:
+            yield f"rank {rank} has a micro-batch without tokens: a filler has one"
         if (tokens := len(micro_batch)) > capacity:
             yield f"rank {rank} has a micro-batch of {tokens} tokens; the capacity is {capacity}"
 
