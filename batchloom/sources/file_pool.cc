@@ -2,10 +2,12 @@
 #include "batchloom/sources/file_pool.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -37,6 +39,13 @@ Result<objstore::Fd> open_stamped(const std::string& path, const FileStamp& stam
   }
   BL_RETURN_IF_ERROR(check_open_file(path, stamp, file.get()));
   return file;
+}
+
+/// Half of what the process may have open; others need some, too.
+std::size_t fair_share_of_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return SIZE_MAX;
+  return static_cast<std::size_t>(limit.rlim_cur / 2);
 }
 
 /// Precondition: the range lies within the file as its stamp has it.
@@ -133,7 +142,8 @@ Status FilePool::PooledFile::read_open(std::span<const ReadStretch> stretches,
 }
 
 FilePool::FilePool(Runtime& runtime, const FilePoolOptions& options)
-    : runtime_(runtime), max_open_(std::max<std::size_t>(options.max_open, 1)) {}
+    : runtime_(runtime),
+      max_open_(std::max<std::size_t>(std::min(options.max_open, fair_share_of_limit()), 1)) {}
 
 FilePool::~FilePool() {
   const MutexLock lock(mutex_);

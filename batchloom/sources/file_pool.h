@@ -25,8 +25,8 @@
 namespace batchloom::sources {
 
 struct FilePoolOptions {
-  /// More of them save openings; fewer leave more of the process's limit (ulimit -n) to others. At
-  /// least 1 is taken.
+  /// More of them save openings; fewer leave more of the process's limit (ulimit -n) to others. Of
+  /// that limit, as it is when the pool is made, no more than half is taken, and at least 1.
   std::size_t max_open = 256;
 };
 

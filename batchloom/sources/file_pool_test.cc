@@ -2,6 +2,7 @@
 #include "batchloom/sources/file_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +137,37 @@ TEST_F(FilePoolTest, FiveThousandReadersNeverExceedTheLimit) {
     }
   }
   EXPECT_EQ(descriptors_below(folder_), 16U);
+}
+
+/// The process's limit of open files, while it lives.
+class OpenFilesLimit {
+ public:
+  explicit OpenFilesLimit(rlim_t limit) {
+    EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before_), 0);
+    const rlimit lower{limit, before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &lower), 0);
+  }
+  ~OpenFilesLimit() { setrlimit(RLIMIT_NOFILE, &before_); }
+  OpenFilesLimit(const OpenFilesLimit&) = delete;
+  OpenFilesLimit& operator=(const OpenFilesLimit&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(FilePoolTest, LeavesHalfOfTheProcesssLimitToOthers) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < 80; ++i) paths.push_back(numbered(i));
+  const OpenFilesLimit limit(60);
+  FilePool files = pool(256);
+  std::vector<std::unique_ptr<ByteReader>> readers;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    readers.push_back(files.open(paths[i]).value());
+    const Result<std::string> text = text_of(*readers.back());
+    ASSERT_TRUE(text.is_ok()) << text.status().to_string();
+    EXPECT_EQ(*text, "file " + std::to_string(i));
+  }
+  EXPECT_EQ(files.open_files(), 30U);
 }
 
 TEST_F(FilePoolTest, ThreadsShareFewerFilesThanThereAreThreads) {
