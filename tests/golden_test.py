@@ -69,6 +69,17 @@ def test_ranks_get_what_they_got(golden: Path) -> None:
             assert hash_lines(golden / stream, rank, len(lines)) == lines, (stream, rank)
 
 
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_comes_to_the_states_that_it_came_to(golden: Path, rank: int) -> None:
+    """python/tests/golden_state_test.py resumes from them."""
+    stream = golden / "pipeline" / "stream"
+    golden_states = json.loads((GOLDEN / "states.json").read_text(encoding="utf-8"))["states"]
+    for states in golden_states.values():
+        for steps, state in enumerate(states, 1):
+            read = succeed_json("consume", stream, f"--rank={rank}", f"--steps={steps}")
+            assert state.split(" ")[3:5] == [str(read["next_step"]), read["samples_hash"]]
+
+
 def test_a_stream_goes_on(golden: Path) -> None:
     succeed("store", "gc", golden / "stream", "--yes")
     succeed("store", "fence", golden / "stream", "--producer=a")

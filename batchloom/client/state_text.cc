@@ -98,9 +98,9 @@ Result<ConsumerState> parse_version_1(std::string_view text,
 Result<ConsumerState> parse_version_2(std::string_view text,
                                       const std::vector<std::string_view>& fields) {
   if (fields.size() != kFieldsOf2 || fields.back().size() != kHashDigits) {
-    return refused(text, fmt::format("it was changed or cut short: it has {} fields, or parts of "
-                                     "them, of {}",
-                                     fields.size(), kFieldsOf2));
+    return refused(text, fmt::format("it was changed or cut short: it has {} fields of {}, and "
+                                     "ends with {} digits of {}",
+                                     fields.size(), kFieldsOf2, fields.back().size(), kHashDigits));
   }
   const std::uint64_t check = check_of(text.substr(0, text.size() - kHashDigits - 1));
   if (fmt::format("{:016x}", check) != fields.back()) {

@@ -8,8 +8,11 @@ folder of its own, beside this one.
     stream/    everything that a stream can hold (cli/sample_stream_testing.cc)
     pipeline/  two sources, their sidecar indexes, and the first steps of `batchloom run`
     expected.json
+    states.json  states of consumers, by their version, and what the steps' arrays were: those of
+                 version 1 are of a build that wrote no other
 """
 
+import hashlib
 import json
 import random
 import shutil
@@ -97,6 +100,30 @@ def samples_of(stream: Path, steps: int) -> list[list[str]]:
     return [sorted({piece["sample"] for piece in step["pieces"]}) for step in shown]
 
 
+def arrays_hash(batch) -> str:
+    """Of all that a trainer computes with."""
+    digest = hashlib.sha256()
+    for mb in batch.micro_batches:
+        for array in (mb.tokens, mb.labels, mb.positions, mb.cu_seqlens):
+            digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def states_of(stream: Path, ranks: int) -> dict:
+    """After each committed step; and by rank, its arrays. Leaves cursors in the stream."""
+    sys.path.insert(0, str(BUILD / "python"))
+    import batchloom as bl
+
+    arrays: list[list[str]] = []
+    states: list[str] = []
+    for rank in range(ranks):
+        with bl.Consumer(stream, rank=rank, world_size=ranks, group="golden", start=0) as data:
+            batches = [next(data) for _ in range(COMMITTED_STEPS)]
+            arrays.append([arrays_hash(batch) for batch in batches])
+            states = [batch.state.decode() for batch in batches]  # Those of all ranks are equal.
+    return {"states": {states[0].split(" ")[1]: states}, "arrays": arrays}
+
+
 def make(folder: Path) -> None:
     folder.mkdir()
     subprocess.run([str(BUILD / "batchloom_sample_stream"), str(folder / "stream")], check=True)
@@ -126,8 +153,10 @@ def make(folder: Path) -> None:
             "samples": samples_of(other / "stream", ALL_STEPS),
         },
     }
-    text = json.dumps(expected, indent=1, ensure_ascii=False) + "\n"
-    (folder / "expected.json").write_text(text, encoding="utf-8")
+    shutil.copytree(pipeline / "stream", other / "read")
+    for name, content in (("expected", expected), ("states", states_of(other / "read", 2))):
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        (folder / f"{name}.json").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
