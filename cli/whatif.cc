@@ -203,17 +203,16 @@ std::vector<std::string> chosen_strategies(const Whatif& args, const model::Topo
 
 /// Adds those of kBeside where no strategy was named.
 std::vector<std::string> with_beside(const Whatif& args, std::vector<std::string> strategies) {
-  if (!args.all && args.strategies.empty()) {
-    strategies.insert(strategies.end(), std::begin(kBeside), std::end(kBeside));
+  for (const std::string_view name : kBeside) {
+    if (only_beside(args, name)) strategies.emplace_back(name);
   }
   return strategies;
 }
 
 /// Takes those away again that nobody named and that cannot plan.
 void drop_failed_beside(const Whatif& args, WhatIf& outcome) {
-  if (args.all || !args.strategies.empty()) return;
-  std::erase_if(outcome.strategies, [](const StrategyOutcome& strategy) {
-    return strategy.failure && std::ranges::find(kBeside, strategy.strategy) != std::end(kBeside);
+  std::erase_if(outcome.strategies, [&](const StrategyOutcome& strategy) {
+    return strategy.failure && only_beside(args, strategy.strategy);
   });
 }
 
@@ -293,6 +292,11 @@ Status check_order(const WhatifReport& report) {
 }
 
 }  // namespace
+
+bool only_beside(const Whatif& args, std::string_view strategy) {
+  return !args.all && args.strategies.empty() &&
+         std::ranges::find(kBeside, strategy) != std::end(kBeside);
+}
 
 double speedup(const StrategyOutcome& slow, const StrategyOutcome& fast) {
   return static_cast<double>(slow.total_ns()) / static_cast<double>(fast.total_ns());

@@ -41,6 +41,10 @@ struct WhatifReport {
   std::vector<ContextOutcome> contexts;
 };
 
+/// Whether a strategy is replayed only since a paper has a figure of it: its own groups would
+/// dwarf all others in plots.
+bool only_beside(const Whatif& args, std::string_view strategy);
+
 /// How many times as long the steps take with `slow` as with `fast`.
 double speedup(const simulator::StrategyOutcome& slow, const simulator::StrategyOutcome& fast);
 

@@ -115,6 +115,7 @@ Fields strategy_fields(const WhatifReport& report, const ContextOutcome& context
                      static_cast<double>(strategy.total_ns()) /
                          static_cast<double>(context.outcome.total_bound_ns()),
                      4);
+  fields.add("in_plots", !only_beside(report.args, strategy.strategy));
   fields.add("timeline", timeline_fields(strategy.timeline));
   return fields;
 }

@@ -33,6 +33,7 @@ BarChart bars_of(const WhatifReport& report, std::string title, std::string y_la
     chart.groups.push_back(fmt::format("context {}", tokens_text(context.context_tokens)));
   }
   for (const StrategyOutcome& first : report.contexts.front().outcome.strategies) {
+    if (only_beside(report.args, first.strategy)) continue;
     BarSeries& series = chart.series.emplace_back(BarSeries{first.strategy, {}});
     for (const ContextOutcome& context : report.contexts) {
       const StrategyOutcome* const strategy = context.outcome.find(first.strategy);
@@ -98,7 +99,7 @@ Status draw_plots(const WhatifReport& report, const std::string& folder) {
   BL_RETURN_IF_ERROR(write_file(folder + "/gap.svg", draw_bars(gaps)));
   const ContextOutcome& longest = report.contexts.back();
   for (const StrategyOutcome& strategy : longest.outcome.strategies) {
-    if (strategy.failure) continue;
+    if (strategy.failure || only_beside(report.args, strategy.strategy)) continue;
     BL_RETURN_IF_ERROR(write_file(fmt::format("{}/timeline-{}.svg", folder, strategy.strategy),
                                   draw_timeline(timeline_chart(report, longest, strategy))));
   }

@@ -39,6 +39,11 @@ def load(path: Path) -> Record:
     return report
 
 
+def plotted(context: Record) -> list[Record]:
+    """What could not plan is among them, without a word on plots."""
+    return [strategy for strategy in context["strategies"] if strategy.get("in_plots", True)]
+
+
 # As cli/svg_chart.cc has them: one for each strategy.
 COLORS = (
     *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#000000"),
@@ -76,7 +81,7 @@ def draw_bars(report: Record, title: str, label: str, value: Callable[[Record], 
     """A group of bars for each context, one for each strategy that could plan."""
     figure, axes = plt.subplots(figsize=(9, 5))
     contexts = report["contexts"]
-    names = [strategy["strategy"] for strategy in contexts[0]["strategies"]]
+    names = [strategy["strategy"] for strategy in plotted(contexts[0])]
     width = 0.8 / len(names)
     for place, name in enumerate(names):
         values = []
@@ -136,7 +141,7 @@ def draw_all(report: Record, folder: Path) -> list[Path]:
         "gap": draw_bars(report, "Gap to the lower bound", "step time / bound", gap),
     }
     longest = report["contexts"][-1]
-    for strategy in longest["strategies"]:
+    for strategy in plotted(longest):
         if "failure" not in strategy:
             name = f"timeline-{strategy['strategy']}"
             figures[name] = draw_timeline(report, longest, strategy)

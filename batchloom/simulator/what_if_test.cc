@@ -225,7 +225,21 @@ TEST(WhatIf, RingsThatNobodyChoseByLinksCrossSlowerOnes) {
   EXPECT_GT(sent_between_nodes(blind), sent_between_nodes(kOptions));
 }
 
-/// hdp's bound is over its own plans; others may cut a sample finer.
+/// hdp's bound is over its own plans; by equation 3 others take fewer ranks.
+TEST(WhatIf, WithActivationsOnTheHostTheBalancedRuleCanBeatTheBound) {
+  Cluster cluster = small_cluster();
+  cluster.topology = model::Topology::parse("dp=4").value();
+  cluster.offload = true;
+  const LengthsByStep steps = {{26'145, 25'068, 26'145, 25'068}};
+  const WhatIf with = what_if(cluster, steps, {"dp_balance", "hdp"}, kOptions).value();
+  EXPECT_LT(with.find("dp_balance")->total_ns(), with.total_bound_ns());
+  EXPECT_GE(with.find("hdp")->total_ns(), with.total_bound_ns());
+  cluster.offload = false;
+  const WhatIf without = what_if(cluster, steps, {"dp_balance"}, kOptions).value();
+  EXPECT_GE(without.find("dp_balance")->total_ns(), without.total_bound_ns());
+}
+
+/// And others may cut a sample finer.
 TEST(WhatIf, StaticGroupsWithFastLinksBeatTheBoundOnShortSamples) {
   WhatIfOptions fast = kOptions;
   fast.context_tokens = 65'536;
