@@ -11,6 +11,7 @@
 #include "batchloom/model/plan_check.h"
 #include "batchloom/model/plan_codec.h"
 #include "batchloom/model/plan_digest.h"
+#include "batchloom/planning/baselines.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/hdp_testing.h"
 #include "batchloom/planning/length_testing.h"
@@ -207,18 +208,25 @@ TEST(HdpPlan, TakesFewerRanksByEquation3WhereThatEndsEarlier) {
 }
 
 TEST(HdpPlan, TakesEquation3WhereAllRanksHoldNoSampleWithoutIt) {
-  // Ours would lay each onto two ranks at least.
-  const auto samples = samples_of(Lengths(4, 33'000));
-  for (const std::uint32_t stages : {1U, 2U}) {
-    const auto topology = model::Topology::create({{.axis = model::Axis::kPp, .extent = stages},
-                                                   {.axis = model::Axis::kDp, .extent = 4}})
-                              .value();
-    const StepPlan plan = HdpPlanner::create(model_h200(), topology, {})->plan(samples).value();
-    ASSERT_EQ(plan.tasks.size(), 4U);
-    for (const model::Task& task : plan.tasks) EXPECT_EQ(task.members.size(), 1U) << stages;
-    EXPECT_GE(plan.makespan_ns, plan.lower_bound_ns);
-    EXPECT_EQ(plan.digest, model::plan_digest(plan));
-  }
+  const AnyStep step{.ranks = 16, .options = {}, .lengths = Lengths(8, 135'000)};
+  const StepPlan plan = planner_of(step, 0).plan(samples_of(step.lengths)).value();
+  ASSERT_EQ(plan.tasks.size(), 8U);
+  for (const model::Task& task : plan.tasks) EXPECT_EQ(task.members.size(), 2U) << "not 8 and more";
+  EXPECT_GE(plan.makespan_ns, plan.lower_bound_ns);
+  EXPECT_EQ(plan.digest, model::plan_digest(plan));
+}
+
+TEST(HdpPlan, IsNeverWorseThanNaiveWithStagesWhereThatIsLucky) {
+  // By 0.7 %.
+  const StrategyInputs inputs{.costs = model_h200(),
+                              .topology = model::Topology::parse("pp=2 dp=4").value(),
+                              .capacity_tokens = kPropertyCapacity,
+                              .min_share_tokens = 4096};
+  const auto samples =
+      samples_of(Lengths{11'299, 3541, 7186, 8870, 26'807, 4146, 15'225, 15'211, 10'898});
+  const StepPlan plan =
+      HdpPlanner::create(inputs.costs, inputs.topology, {})->plan(samples).value();
+  EXPECT_LE(plan.makespan_ns, plan_naive_hdp(inputs, samples)->makespan_ns);
 }
 
 RC_GTEST_PROP(HdpPlan, MoreRanksNeverRaiseTheBound, ()) {
