@@ -6,6 +6,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import time
 from collections import Counter
@@ -290,6 +291,21 @@ def test_sources_without_a_step_are_refused_by_name(folder: Path, other: str) ->
     (folder / "docs-0.jsonl").write_text('{"text": "some"}\n' * 7, encoding="utf-8")
     assert run_pipeline()["steps"] >= 1
     assert run_pipeline()["end"] == "all steps", "and an ended stream stays one"
+
+
+def test_a_stream_of_struck_records_alone_is_no_stream(folder: Path) -> None:
+    ids = [400, 401, 402, 403, 404, 405]  # Above vocab, which reading them finds.
+    (folder / "x.bin").write_bytes(struct.pack("<6H", *ids))
+    (folder / "x.idx").write_bytes(
+        struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, 2, 3)
+        + struct.pack("<2i2q3q", 3, 3, 0, 6, 0, 1, 2)
+    )
+    text = (folder / "p.toml").read_text(encoding="utf-8").split("[[source]]")[0]
+    text = text.replace('{ kind = "bytes" }', '"ids"')
+    (folder / "p.toml").write_text(text + '[[source]]\nname = "x"\nfiles = ["x.bin"]\n')
+    said = refusal()
+    assert "the sources stop before the first step: source 'x' has 2 records" in said
+    assert "2 records of all sources turned out to be bad" in said
 
 
 def test_splits_share_nothing_and_leave_nothing_out(folder: Path) -> None:

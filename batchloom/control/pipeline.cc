@@ -74,7 +74,8 @@ Result<PipelineState> state_of(const store::ProducerSession& session,
 }
 
 /// A stream without any step serves nobody: a mistake in the sources, and no end of them.
-Status no_step(const PreparedSources& sources, const PipelineConfig& config) {
+Status no_step(const PreparedSources& sources, const PipelineConfig& config,
+               std::uint64_t struck = 0) {
   const auto totals = [&](std::size_t i) {
     return sources.set().source(model::SourceId(static_cast<std::uint32_t>(i))).totals();
   };
@@ -85,10 +86,14 @@ Status no_step(const PreparedSources& sources, const PipelineConfig& config) {
   const sources::SidecarTotals found = totals(named);
   return Status::invalid(fmt::format(
       "the sources stop before the first step: source '{}' has {} records, of which {} are empty "
-      "and {} bad, and {} tokens before splits and cuts; `batchloom index` counts what each "
+      "and {} bad, and {} tokens before splits and cuts{}; `batchloom index` counts what each "
       "source holds, and exhausted = \"drop\" goes on without one that has nothing more",
       config.sources[named].name, found.records, found.empty_records, found.bad_records,
-      found.tokens));
+      found.tokens,
+      struck == 0 ? ""
+                  : fmt::format("; {} records of all sources turned out to be bad when they were "
+                                "read, as warnings say",
+                                struck)));
 }
 
 /// Before anything of a new stream is written down. What later turns out to be bad may still leave
@@ -168,7 +173,7 @@ Result<RunEnd> Pipeline::Impl::run(const std::stop_token& stop) {
   if (is_done_) return RunEnd::kAllSteps;
   BL_ASSIGN_OR_RETURN(const RunEnd end, run_->run(stop));
   if (end == RunEnd::kSourcesStop && progress().next_step == model::Step(0)) {
-    return no_step(sources_, config_);
+    return no_step(sources_, config_, progress().struck);
   }
   if (end != RunEnd::kStopped) BL_RETURN_IF_ERROR(session_->end_stream({}));
   return end;
