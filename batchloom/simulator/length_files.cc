@@ -201,14 +201,16 @@ Result<std::vector<std::uint32_t>> read_documents(const std::string& path) {
   LengthList lengths(path);
   std::uint64_t number = 0;
   BL_RETURN_IF_ERROR(index.scan({}, [&](const sources::MegatronDocument& document) {
-    if (document.tokens < 1 || document.tokens > std::numeric_limits<std::uint32_t>::max()) {
-      return Status::invalid(fmt::format("{}: document {} has {} tokens; expected 1 to 4294967295",
-                                         path, number, document.tokens));
+    if (document.tokens > std::numeric_limits<std::uint32_t>::max()) {
+      return Status::invalid(
+          fmt::format("{}: document {} has {} tokens; expected at most 4294967295", path, number,
+                      document.tokens));
     }
     ++number;
+    if (document.tokens == 0) return Status::ok();  // As with records.
     return lengths.add(static_cast<std::uint32_t>(document.tokens));
   }));
-  return std::move(lengths).finish("at least one document");
+  return std::move(lengths).finish("at least one document with tokens");
 }
 
 /// A path with its capitals made small, for its ending.

@@ -38,7 +38,7 @@ inline constexpr std::size_t kFileLengthsMax = std::size_t{1} << 28;
 ///   x.jsonl The records of JSON Lines (sources/jsonl_reader.h), as `tokenizer` counts them. One
 ///           without tokens does not count: nobody trains on it. 16 bytes of memory a record.
 ///   x.idx   The index of a Megatron data set (sources/megatron_index.h): the tokens of its
-///           documents.
+///           documents, of which those without tokens do not count either.
 ///   else    A number on each line; spaces around it and empty lines do not count.
 ///
 /// Reads with a small buffer, whatever the size of the file. Errors name the file, the line or the
