@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "batchloom/base/mutex.h"
+
 namespace batchloom::planning {
 namespace {
 
@@ -38,6 +40,11 @@ Status check_neighbours(const CostPoint& before, const CostPoint& after) {
 
 }  // namespace
 
+struct CostCurve::KeptTable {
+  Mutex mutex;
+  std::shared_ptr<const std::vector<std::uint64_t>> times BL_GUARDED_BY(mutex);
+};
+
 Result<CostCurve> CostCurve::create(std::vector<CostPoint> points, Growth growth) {
   if (points.empty()) return Status::invalid("a cost curve without points");
   if (points[0].tokens == 0) return Status::invalid("a cost curve with a point at 0 tokens");
@@ -50,6 +57,7 @@ Result<CostCurve> CostCurve::create(std::vector<CostPoint> points, Growth growth
     curve.rates_ps_.push_back(static_cast<std::int64_t>(point.time_ps / point.tokens));
   }
   curve.points_ = std::move(points);
+  curve.kept_ = std::make_shared<KeptTable>();
   return curve;
 }
 
@@ -67,6 +75,16 @@ std::uint64_t CostCurve::time_ns(std::uint64_t tokens) const {
                     static_cast<std::uint32_t>(tokens));
 }
 
+std::shared_ptr<const std::vector<std::uint64_t>> CostCurve::table_ns(std::uint32_t most) const {
+  if (kept_ == nullptr) return std::make_shared<std::vector<std::uint64_t>>(times_ns(most));
+  const MutexLock lock(kept_->mutex);
+  if (kept_->times == nullptr || kept_->times->size() <= most) {
+    kept_->times = std::make_shared<std::vector<std::uint64_t>>(times_ns(most));
+  }
+  return kept_->times;
+}
+
+/// Several times as fast as one by one.
 std::vector<std::uint64_t> CostCurve::times_ns(std::uint32_t most) const {
   std::vector<std::uint64_t> times(most + std::size_t{1});
   std::uint32_t tokens = 0;

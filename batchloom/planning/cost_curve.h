@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -28,7 +29,7 @@ struct CostPoint {
 ///                           leave where time hardly grows
 ///   above the last point    by its growth: time per token, or per token squared, stays
 ///
-/// Truncated to nanoseconds. Immutable.
+/// Truncated to nanoseconds. Immutable; thread-safe.
 class CostCurve {
  public:
   /// How the time goes on above the last point.
@@ -46,21 +47,28 @@ class CostCurve {
   /// do not hold becomes the longest that they do.
   std::uint64_t time_ns(std::uint64_t tokens) const;
 
-  /// time_ns() of 0 to `most` tokens, several times as fast as one by one.
-  std::vector<std::uint64_t> times_ns(std::uint32_t most) const;
+  /// time_ns() of 0 to `most` tokens, or of more. Made once for a curve and its copies, and anew
+  /// where more is asked for: planning asks in every step.
+  std::shared_ptr<const std::vector<std::uint64_t>> table_ns(std::uint32_t most) const;
 
   std::span<const CostPoint> points() const { return points_; }
   Growth growth() const { return growth_; }
 
-  friend bool operator==(const CostCurve&, const CostCurve&) = default;
+  friend bool operator==(const CostCurve& a, const CostCurve& b) {
+    return a.points_ == b.points_ && a.growth_ == b.growth_;
+  }
 
  private:
+  struct KeptTable;
+
+  std::vector<std::uint64_t> times_ns(std::uint32_t most) const;
   /// Between points i - 1 and i.
   std::uint64_t between_ns(std::size_t i, std::uint32_t tokens) const;
 
   std::vector<CostPoint> points_;
   std::vector<std::int64_t> rates_ps_;  ///< Per token, by point.
   Growth growth_ = Growth::kLinear;
+  std::shared_ptr<KeptTable> kept_;  ///< Null where there are no points.
 };
 
 }  // namespace batchloom::planning

@@ -69,7 +69,7 @@ TEST(CostCurve, WhatItRefusesAndSays) {
 }
 
 TEST(CostCurve, TheDefaultTakesNoTime) {
-  EXPECT_EQ(CostCurve().times_ns(2), (std::vector<std::uint64_t>{0, 0, 0}));
+  EXPECT_EQ(*CostCurve().table_ns(2), (std::vector<std::uint64_t>{0, 0, 0}));
   EXPECT_EQ(CostCurve().time_ns(0), 0u);
   EXPECT_EQ(CostCurve().time_ns(1000), 0u);
 }
@@ -140,18 +140,31 @@ RC_GTEST_PROP(CostCurve, StaysBetweenNeighbouringPoints, ()) {
   }
 }
 
-/// The definition once more, in floating point and without the rounding.
 RC_GTEST_PROP(CostCurve, TheTableHoldsWhatIsToldOneByOne, ()) {
   const Growth growth = *rc::gen::element(Growth::kLinear, Growth::kQuadratic);
   const CostCurve drawn = curve(*any_points(), growth);
   const std::uint32_t last = drawn.points().back().tokens;
-  const auto most = *rc::gen::inRange<std::uint32_t>(0, last + 20);
-  const std::vector<std::uint64_t> times = drawn.times_ns(most);
-  RC_ASSERT(times.size() == most + std::size_t{1});
-  for (std::uint32_t tokens = 0; tokens <= most; ++tokens) {
-    if (times[tokens] != drawn.time_ns(tokens)) RC_FAIL("not at " + std::to_string(tokens));
+  const CostCurve copied = drawn;  // It shares the table.
+  for (int i = 0; i < 3; ++i) {
+    const auto most = *rc::gen::inRange<std::uint32_t>(0, last + 20);
+    const auto times = (i % 2 == 0 ? drawn : copied).table_ns(most);
+    RC_ASSERT(times->size() > most);
+    for (std::uint32_t tokens = 0; tokens < times->size(); ++tokens) {
+      if ((*times)[tokens] != drawn.time_ns(tokens)) RC_FAIL("not at " + std::to_string(tokens));
+    }
   }
 }
+
+TEST(CostCurve, MakesItsTableOnce) {
+  const CostCurve first = curve({{10, 1000}, {20, 2000}});
+  const CostCurve copied = first;
+  const auto table = first.table_ns(15);
+  EXPECT_EQ(copied.table_ns(12), table);
+  EXPECT_NE(copied.table_ns(16), table);
+  EXPECT_EQ(first.table_ns(3), copied.table_ns(16));
+}
+
+/// The definition once more, in floating point and without the rounding.
 
 RC_GTEST_PROP(CostCurve, AgreesWithItsDefinition, ()) {
   const auto points = *any_points();

@@ -53,15 +53,14 @@ Result<HdpCosts> HdpCosts::create(const CostModel& model, const HdpShape& shape)
 }
 
 HdpCosts::HdpCosts(const CostModel& model, const HdpShape& shape) : model_(model), shape_(shape) {
-  attention_ns_ = model.attention.times_ns(shape.capacity_tokens);
-  rest_ns_ = model.linear.times_ns(shape.capacity_tokens);
-  for (std::uint64_t& time : rest_ns_) time += model.launch_ns;
+  attention_ns_ = model.attention.table_ns(shape.capacity_tokens);
+  linear_ns_ = model.linear.table_ns(shape.capacity_tokens);
   for (std::uint32_t tokens = 2; tokens <= shape.capacity_tokens; ++tokens) {
-    if (Wide{rest_ns_[tokens]} * best_pack_tokens_ < Wide{rest_ns_[best_pack_tokens_]} * tokens) {
+    if (Wide{rest_ns(tokens)} * best_pack_tokens_ < Wide{rest_ns(best_pack_tokens_)} * tokens) {
       best_pack_tokens_ = tokens;
     }
   }
-  least_per_token_ = rest_ns_[best_pack_tokens_] * 1024 / best_pack_tokens_;
+  least_per_token_ = rest_ns(best_pack_tokens_) * 1024 / best_pack_tokens_;
 }
 
 PhaseTimes HdpCosts::gang_phases(std::uint64_t attention_ns, std::uint32_t tokens,
@@ -131,7 +130,7 @@ model::OffloadRatio HdpCosts::offload(std::uint32_t share) const {
 }
 
 std::uint64_t HdpCosts::least_rest_ns(std::uint64_t tokens) const {
-  return static_cast<std::uint64_t>(Wide{tokens} * rest_ns_[best_pack_tokens_] / best_pack_tokens_);
+  return static_cast<std::uint64_t>(Wide{tokens} * rest_ns(best_pack_tokens_) / best_pack_tokens_);
 }
 
 }  // namespace batchloom::planning

@@ -64,13 +64,13 @@ class HdpCosts {
   const HdpShape& shape() const { return shape_; }
 
   std::uint64_t attention_ns(std::uint32_t tokens) const {
-    return tokens <= shape_.capacity_tokens ? attention_ns_[tokens]
+    return tokens <= shape_.capacity_tokens ? (*attention_ns_)[tokens]
                                             : model_.attention.time_ns(tokens);
   }
   /// All of a micro-batch but its attention.
   std::uint64_t rest_ns(std::uint32_t tokens) const {
-    return tokens <= shape_.capacity_tokens ? rest_ns_[tokens]
-                                            : model_.linear.time_ns(tokens) + model_.launch_ns;
+    return model_.launch_ns + (tokens <= shape_.capacity_tokens ? (*linear_ns_)[tokens]
+                                                                : model_.linear.time_ns(tokens));
   }
   /// Of a sample of so many tokens, whose attention takes attention_ns, if the gang's ring
   /// exchanges through links[level].
@@ -125,8 +125,9 @@ class HdpCosts {
 
   CostModel model_;
   HdpShape shape_;
-  std::vector<std::uint64_t> attention_ns_;  ///< By tokens, up to the capacity.
-  std::vector<std::uint64_t> rest_ns_;
+  using Table = std::shared_ptr<const std::vector<std::uint64_t>>;
+  Table attention_ns_;  ///< By tokens, up to the capacity.
+  Table linear_ns_;
   std::uint32_t best_pack_tokens_ = 1;
   std::uint64_t least_per_token_ = 0;
 };
