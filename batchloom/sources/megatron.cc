@@ -57,6 +57,8 @@ std::optional<WrongId> append_ids(MegatronType type, ByteSpan data, std::uint32_
 }
 
 class MegatronReader final : public ShardReader {
+  using Documents = MegatronIndex::Documents;
+
  public:
   MegatronReader(std::unique_ptr<ByteReader> data, MegatronIndex index, const ReadLimits& limits,
                  const Tokenizer& tokenizer)
@@ -85,7 +87,7 @@ class MegatronReader final : public ShardReader {
   Result<std::optional<BadRecord>> measure(std::uint64_t record, const CallOptions& call,
                                            RecordSize& out) override {
     BL_RETURN_IF_ERROR(check_number(record));
-    BL_ASSIGN_OR_RETURN(const MegatronDocument document, index_.document(record, call));
+    BL_ASSIGN_OR_RETURN(const MegatronDocument document, document_of(record, call));
     out = {.place = document.place, .tokens = 0, .valid_labels = 0};
     const RecordName name = name_of(record, document.place);
     if (document.mode != 0) {
@@ -112,6 +114,19 @@ class MegatronReader final : public ShardReader {
   }
 
  private:
+  /// Whoever asks for one after another has them read so.
+  Result<MegatronDocument> document_of(std::uint64_t record, const CallOptions& call) {
+    const bool goes_on = record == std::exchange(after_last_, record + 1);
+    if (!goes_on) {
+      documents_.reset();
+      return index_.document(record, call);
+    }
+    if (documents_ == nullptr) documents_ = std::make_unique<Documents>(index_, record);
+    Result<MegatronDocument> document = documents_->next(call);
+    if (!document.is_ok()) documents_.reset();
+    return document;
+  }
+
   RecordName name_of(std::uint64_t record, const RecordPlace& place) const {
     return {.shard = name(), .record = record, .offset_bytes = place.offset_bytes};
   }
@@ -139,6 +154,8 @@ class MegatronReader final : public ShardReader {
 
   std::unique_ptr<ByteReader> data_;
   MegatronIndex index_;
+  std::uint64_t after_last_ = UINT64_MAX;  ///< The record that goes on from the last one.
+  std::unique_ptr<Documents> documents_;   ///< Where records were asked for in order.
   ReadLimits limits_;
   const Tokenizer& tokenizer_;
 };

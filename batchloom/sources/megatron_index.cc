@@ -269,7 +269,7 @@ Result<MegatronDocument> MegatronIndex::document(std::uint64_t number, const Cal
 }
 
 Result<MegatronDocument> MegatronIndex::empty_document(std::uint64_t sequence,
-                                                       const CallOptions& call) {
+                                                       const CallOptions& call) const {
   MegatronDocument before;
   if (sequence > 0) {
     BL_RETURN_IF_ERROR(Sequences(*this, sequence - 1, sequence).add_to(before, call));
@@ -283,19 +283,41 @@ Result<MegatronDocument> MegatronIndex::empty_document(std::uint64_t sequence,
 
 Status MegatronIndex::scan(const CallOptions& call,
                            const std::function<Status(const MegatronDocument&)>& found) {
-  List bounds(*file_, {bounds_at(), bounds_, kBoundBytes});
-  Sequences sequences(*this, 0, sequences_);
-  BL_ASSIGN_OR_RETURN(std::int64_t first, bounds.next(call));
-  std::uint64_t offset = 0;
-  for (std::uint64_t number = 0; number < documents(); ++number) {
-    BL_ASSIGN_OR_RETURN(const std::int64_t end, bounds.next(call));
-    BL_RETURN_IF_ERROR(check_bounds(number, first, end));
-    MegatronDocument document;
-    for (; first < end; ++first) BL_RETURN_IF_ERROR(sequences.add_to(document, call));
-    document.place = {.offset_bytes = offset, .size_bytes = document.tokens * width_bytes(type_)};
-    offset += document.place.size_bytes;
+  Documents all(*this, 0);
+  while (all.number() < documents()) {
+    BL_ASSIGN_OR_RETURN(const MegatronDocument document, all.next(call));
     BL_RETURN_IF_ERROR(found(document));
   }
+  return Status::ok();
+}
+
+MegatronIndex::Documents::Documents(const MegatronIndex& index, std::uint64_t first)
+    : index_(index), number_(first) {}
+
+MegatronIndex::Documents::~Documents() = default;
+
+Result<MegatronDocument> MegatronIndex::Documents::next(const CallOptions& call) {
+  if (bounds_ == nullptr) BL_RETURN_IF_ERROR(begin(call));
+  BL_ASSIGN_OR_RETURN(const std::int64_t end, bounds_->next(call));
+  BL_RETURN_IF_ERROR(index_.check_bounds(number_++, sequence_, end));
+  if (end == sequence_) return index_.empty_document(static_cast<std::uint64_t>(end), call);
+  // The sequences of all documents to come follow each other.
+  if (sequences_ == nullptr) {
+    sequences_ = std::make_unique<Sequences>(index_, static_cast<std::uint64_t>(sequence_),
+                                             index_.sequences_);
+  }
+  MegatronDocument document;
+  for (; sequence_ < end; ++sequence_) BL_RETURN_IF_ERROR(sequences_->add_to(document, call));
+  document.place.size_bytes = document.tokens * width_bytes(index_.type_);
+  return document;
+}
+
+Status MegatronIndex::Documents::begin(const CallOptions& call) {
+  bounds_ = std::make_unique<List>(*index_.file_,
+                                   List::Place{.offset = index_.bounds_at() + number_ * kBoundBytes,
+                                               .count = index_.bounds_ - number_,
+                                               .width = kBoundBytes});
+  BL_ASSIGN_OR_RETURN(sequence_, bounds_->next(call));
   return Status::ok();
 }
 

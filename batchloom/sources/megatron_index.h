@@ -32,6 +32,8 @@ struct MegatronDocument {
 /// file, offset, what is there and what was expected.
 class MegatronIndex {
  public:
+  class Documents;
+
   /// Reads the head and the ends of the lists.
   static Result<MegatronIndex> open(std::unique_ptr<ByteReader> file, const CallOptions& call);
 
@@ -58,7 +60,7 @@ class MegatronIndex {
   Status check_ends(const CallOptions& call);
   Status check_bounds(std::uint64_t number, std::int64_t first, std::int64_t end) const;
   /// Between two sequences, before this one.
-  Result<MegatronDocument> empty_document(std::uint64_t sequence, const CallOptions& call);
+  Result<MegatronDocument> empty_document(std::uint64_t sequence, const CallOptions& call) const;
   Status fault(std::uint64_t offset, std::string_view what) const;
 
   std::uint64_t pointers_at() const;
@@ -71,6 +73,31 @@ class MegatronIndex {
   std::uint64_t bounds_ = 1;  ///< One more than documents.
   std::uint64_t data_bytes_ = 0;
   bool has_modes_ = false;
+};
+
+/// The documents from one on, one after another: the lists are read through buffers, and not anew
+/// for each document. Errors as of document(); after one, begin again.
+class MegatronIndex::Documents {
+ public:
+  /// `index` stays where it is for as long as this lives. Precondition: it has a document `first`.
+  Documents(const MegatronIndex& index, std::uint64_t first);
+  ~Documents();
+  Documents(const Documents&) = delete;
+  Documents& operator=(const Documents&) = delete;
+
+  /// Which one next() gives.
+  std::uint64_t number() const { return number_; }
+  /// Precondition: there is one more.
+  Result<MegatronDocument> next(const CallOptions& call);
+
+ private:
+  Status begin(const CallOptions& call);
+
+  const MegatronIndex& index_;
+  std::uint64_t number_;
+  std::int64_t sequence_ = 0;  ///< The first one of the next document, once there are bounds.
+  std::unique_ptr<List> bounds_;
+  std::unique_ptr<Sequences> sequences_;
 };
 
 }  // namespace batchloom::sources

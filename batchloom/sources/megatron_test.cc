@@ -164,34 +164,97 @@ TEST(Megatron, ALongDocumentIsReadPieceByPiece) {
              "65535 ids");
 }
 
-/// Thousands of files are opened when a run starts.
+struct ReadCounts {
+  std::uint64_t reads = 0;
+  std::uint64_t bytes = 0;
+};
+
 class CountingReader final : public ByteReader {
  public:
-  CountingReader(std::unique_ptr<ByteReader> file, std::uint64_t& bytes)
-      : file_(std::move(file)), bytes_(bytes) {}
+  CountingReader(std::unique_ptr<ByteReader> file, ReadCounts& counts)
+      : file_(std::move(file)), counts_(counts) {}
 
   std::string_view name() const override { return file_->name(); }
   std::uint64_t size_bytes() const override { return file_->size_bytes(); }
   Status read_at(std::uint64_t offset, std::span<std::byte> out, const CallOptions& call) override {
-    bytes_ += out.size();
+    ++counts_.reads;
+    counts_.bytes += out.size();
     return file_->read_at(offset, out, call);
   }
 
  private:
   std::unique_ptr<ByteReader> file_;
-  std::uint64_t& bytes_;
+  ReadCounts& counts_;
 };
 
+/// Thousands of files are opened when a run starts.
 TEST(Megatron, OpeningReadsTheSameOfAnyIndex) {
-  std::uint64_t bytes = 0;
+  ReadCounts counts;
   for (const std::string name : {"wide", "i32"}) {
     ShardFiles files = named(pair_of("megatron_" + name));
-    for (auto& file : files) file = std::make_unique<CountingReader>(std::move(file), bytes);
+    for (auto& file : files) file = std::make_unique<CountingReader>(std::move(file), counts);
     const auto reader = open_pair(std::move(files), wide_ids()).value();
-    EXPECT_EQ(std::exchange(bytes, 0), 34U + 2 * 8 + 2 * 8 + 4) << name;
+    EXPECT_EQ(std::exchange(counts, {}).bytes, 34U + 2 * 8 + 2 * 8 + 4) << name;
     Record record;
     ASSERT_FALSE(read_record(*reader, 0, record).value().has_value());
-    EXPECT_LT(std::exchange(bytes, 0), 100U) << "and reading no more than it needs";
+    EXPECT_LT(std::exchange(counts, {}).bytes, 100U) << "and reading no more than it needs";
+  }
+}
+
+/// A pair of documents of one sequence each, of 0 to 2 ids.
+std::vector<Bytes> small_documents(std::uint64_t count) {
+  const auto append = [](Bytes& out, auto value) {
+    out.resize(out.size() + sizeof value);
+    store_le(value, &out[out.size() - sizeof value]);
+  };
+  const Bytes head = pair_of("megatron_wide")[kIndex];
+  std::vector<Bytes> pair(2);
+  Bytes& index = pair[kIndex];
+  index.assign(head.begin(), head.begin() + 18);  // Up to the counts.
+  append(index, count);
+  append(index, count + 1);
+  std::uint64_t end = 0;
+  Bytes pointers;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    append(index, static_cast<std::uint32_t>(i % 3));
+    append(pointers, end);
+    end += i % 3 * 2;
+  }
+  index.insert(index.end(), pointers.begin(), pointers.end());
+  for (std::uint64_t i = 0; i <= count; ++i) append(index, i);
+  pair[kData].resize(end);
+  return pair;
+}
+
+/// Making a sidecar index asks for all records, one after another.
+TEST(Megatron, RecordsInOrderAreMeasuredThroughBuffers) {
+  constexpr std::uint64_t kDocuments = 30'000;
+  ReadCounts counts;
+  ShardFiles files = named(small_documents(kDocuments));
+  for (auto& file : files) file = std::make_unique<CountingReader>(std::move(file), counts);
+  const auto reader = open_pair(std::move(files), wide_ids()).value();
+  counts = {};
+  RecordSize size;
+  for (std::uint64_t record = 0; record < kDocuments; ++record) {
+    ASSERT_FALSE(reader->measure(record, {}, size).value().has_value());
+    ASSERT_EQ(size.tokens, record % 3) << record;
+    ASSERT_EQ(size.place.offset_bytes, (record / 3 * 3 + (record % 3 == 2 ? 1 : 0)) * 2) << record;
+  }
+  EXPECT_LT(counts.reads, 20U) << "of 64 KiB each";
+  for (const std::uint64_t record : {7U, 29'999U, 100U, 101U, 102U, 50U}) {
+    ASSERT_FALSE(reader->measure(record, {}, size).value().has_value());
+    EXPECT_EQ(size.tokens, record % 3) << record;
+  }
+}
+
+TEST(Megatron, AFaultAmongRecordsInOrderIsTheirsAlone) {
+  std::vector<Bytes> pair = small_documents(9);
+  store_le(std::uint32_t{5}, &pair[kIndex][34 + 4 * 4]);  // Of document 4.
+  const auto reader = open_pair(named(pair), wide_ids()).value();
+  RecordSize size;
+  for (std::uint64_t record = 0; record < 9; ++record) {
+    const auto bad = reader->measure(record, {}, size);
+    EXPECT_EQ(bad.is_ok(), record != 4) << record << ": " << bad.status().to_string();
   }
 }
 

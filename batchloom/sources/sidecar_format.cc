@@ -237,16 +237,20 @@ Result<SidecarFooter> decode_footer(std::string_view name, const FooterPlace& pl
   return footer;
 }
 
+DirectoryRow read_row(ByteSpan bytes) {
+  return {.columns_at = u64_at(bytes, kColumnsAt),
+          .columns_bytes = u32_at(bytes, kColumnsBytesAt),
+          .columns_crc = u32_at(bytes, kColumnsCrcAt),
+          .size_width_bytes = u32_at(bytes, kSizeWidthAt)};
+}
+
 Result<DirectoryRow> decode_row(std::string_view name, const RowPlace& place, ByteSpan bytes) {
   const SidecarPart part{.index = name,
                          .name = "directory",
                          .begin = place.directory_at + place.block * kDirectoryRowBytes};
   BL_RETURN_IF_ERROR(
       part.check_crc(kRowCrcAt, u32_at(bytes, kRowCrcAt), row_crc(bytes, place.block)));
-  const DirectoryRow row{.columns_at = u64_at(bytes, kColumnsAt),
-                         .columns_bytes = u32_at(bytes, kColumnsBytesAt),
-                         .columns_crc = u32_at(bytes, kColumnsCrcAt),
-                         .size_width_bytes = u32_at(bytes, kSizeWidthAt)};
+  const DirectoryRow row = read_row(bytes);
   if (row.size_width_bytes != 4 && row.size_width_bytes != 8) {
     return part.fault(kSizeWidthAt, fmt::format("sizes of {} bytes; 4 or 8", row.size_width_bytes));
   }

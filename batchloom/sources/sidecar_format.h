@@ -148,6 +148,8 @@ struct RowPlace {
   std::uint64_t records = 0;  ///< Of this block.
   SidecarContents contents;
 };
+/// What a row says that decode_row() has taken.
+DirectoryRow read_row(ByteSpan bytes);
 Result<DirectoryRow> decode_row(std::string_view name, const RowPlace& place, ByteSpan bytes);
 
 }  // namespace batchloom::sources

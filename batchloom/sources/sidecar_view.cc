@@ -62,9 +62,12 @@ Result<SidecarView::Block> SidecarView::checked_row(std::uint64_t number, bool i
                        .records = block.shape.records,
                        .contents = header_.contents};
   const std::uint64_t row_at = footer_.directory_at + number * kDirectoryRowBytes;
-  BL_ASSIGN_OR_RETURN(const DirectoryRow row,
-                      decode_row(name_, place, bytes_.subspan(row_at, kDirectoryRowBytes)));
-  if (!is_checked) {
+  const ByteSpan stored = bytes_.subspan(row_at, kDirectoryRowBytes);
+  DirectoryRow row;
+  if (is_checked) {
+    row = read_row(stored);
+  } else {
+    BL_ASSIGN_OR_RETURN(row, decode_row(name_, place, stored));
     const std::uint32_t crc = crc32c(bytes_.subspan(row.columns_at, row.columns_bytes));
     if (crc != row.columns_crc) {
       return shard_fault(
