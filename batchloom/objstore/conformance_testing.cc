@@ -53,6 +53,24 @@ void head_gives_size(CheckRun& run) {
              "head gave no or a wrong size");
 }
 
+/// What memory the caller offers makes no difference.
+void storage_is_only_memory(CheckRun& run) {
+  const std::string key = run.key("object");
+  const Bytes content = random_bytes(12'345, 5);
+  run.put(key, content, PutCondition::absent());
+  for (const ByteRange range : {ByteRange(), ByteRange{100, 2'000}, ByteRange{12'000, 9'999}}) {
+    const auto wanted = run.get(key, range);
+    for (const std::size_t size : {0, 1, 2'000, 20'000}) {
+      const auto got = run.store().get_into(Bytes(size, std::byte{7}), key, range, run.call());
+      run.expect(got.is_ok() && *got && wanted && (*got)->bytes == wanted->bytes &&
+                     (*got)->object_size_bytes == content.size() && (*got)->etag == wanted->etag,
+                 fmt::format("get_into of {} bytes of storage gave something else", size));
+    }
+  }
+  const auto missing = run.store().get_into(Bytes(10), run.key("missing"), {}, run.call());
+  run.expect(missing.is_ok() && !*missing, "get_into of a missing key");
+}
+
 void missing_keys_are_values(CheckRun& run) {
   const std::string key = run.key("missing");
   const auto whole = run.store().get(key, {}, run.call());
@@ -159,6 +177,7 @@ std::vector<ConformanceCheck> conformance_checks(const BackendFactory& factory) 
                                plain("several_parts", several_parts),
                                plain("empty_object", empty_object),
                                plain("head_gives_size", head_gives_size),
+                               plain("storage_is_only_memory", storage_is_only_memory),
                                plain("missing_keys_are_values", missing_keys_are_values),
                                plain("remove_missing_keys", remove_missing_keys),
                                plain("list_prefixes", list_prefixes),

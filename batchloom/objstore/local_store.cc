@@ -216,6 +216,11 @@ Status LocalStore::settle_reads() {
 
 Result<std::optional<ObjectData>> LocalStore::get(std::string_view key, ByteRange range,
                                                   const CallOptions& call) {
+  return get_into({}, key, range, call);
+}
+
+Result<std::optional<ObjectData>> LocalStore::get_into(Bytes storage, std::string_view key,
+                                                       ByteRange range, const CallOptions& call) {
   BL_RETURN_IF_ERROR(may_start(call));
   BL_RETURN_IF_ERROR(validate_key(key));
   const auto opened = files_.open_read(path_of(key));
@@ -230,6 +235,7 @@ Result<std::optional<ObjectData>> LocalStore::get(std::string_view key, ByteRang
   }
   ObjectData data;
   data.object_size_bytes = size_bytes;
+  data.bytes = std::move(storage);
   data.bytes.resize(std::min(range.length, size_bytes - range.offset));
   BL_ASSIGN_OR_RETURN(const std::size_t got, file.read(range.offset, data.bytes));
   data.bytes.resize(got);

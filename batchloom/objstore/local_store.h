@@ -78,6 +78,8 @@ class LocalStore final : public ObjectStore {
 
   Result<std::optional<ObjectData>> get(std::string_view key, ByteRange range,
                                         const CallOptions& call) override;
+  Result<std::optional<ObjectData>> get_into(Bytes storage, std::string_view key, ByteRange range,
+                                             const CallOptions& call) override;
   Result<std::optional<ObjectInfo>> head(std::string_view key, const CallOptions& call) override;
   Result<PutReply> put(std::string_view key, std::span<const ByteSpan> parts,
                        const PutCondition& condition, const CallOptions& call) override;

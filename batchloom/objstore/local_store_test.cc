@@ -15,9 +15,12 @@
 #include <iterator>
 #include <tuple>
 
+#include "batchloom/base/real_runtime.h"
 #include "batchloom/objstore/local_store_testing.h"
+#include "batchloom/objstore/metered_store.h"
 #include "batchloom/objstore/posix_file_ops.h"
 #include "batchloom/objstore/power_cut_testing.h"
+#include "batchloom/objstore/retrying_store.h"
 
 namespace batchloom::objstore {
 namespace {
@@ -85,6 +88,21 @@ TEST_P(LocalStoreOn, ReadsRanges) {
   EXPECT_EQ(as_text(range({10, 1}).value()->bytes), "");
   EXPECT_TRUE(range({11, 0}).is(ErrorKind::kInvalid));
   EXPECT_TRUE(says(range({11, 0}).status(), "'key'"));
+}
+
+TEST_P(LocalStoreOn, ReadsIntoTheMemoryOfItsCaller) {
+  ASSERT_EQ(outcome(put_text(*store_, "key", "0123456789")), PutOutcome::kApplied);
+  const auto runtime = make_real_runtime();
+  Counters counters;
+  MeteredStore metered(*store_, counters);
+  RetryingStore retrying(metered, *runtime, counters);
+  Bytes storage(64);
+  const std::byte* const memory = storage.data();
+  const auto data = retrying.get_into(std::move(storage), "key", {2, 3}, {}).value();
+  EXPECT_EQ(as_text(data->bytes), "234");
+  EXPECT_EQ(data->bytes.data(), memory);
+  EXPECT_EQ(counters.snapshot()["objstore_get_calls"], 1U);
+  EXPECT_EQ(counters.snapshot()["objstore_get_bytes"], 3U);
 }
 
 TEST_P(LocalStoreOn, CreatesOnlyOnce) {

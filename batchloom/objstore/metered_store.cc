@@ -43,15 +43,25 @@ void MeteredStore::count(Operation operation, const Status& status) {
 Result<std::optional<ObjectData>> MeteredStore::get(std::string_view key, ByteRange range,
                                                     const CallOptions& call) {
   auto data = inner_.get(key, range, call);
-  count(Operation::kGet, data.status());
-  if (data.is_ok()) {
-    if (*data) {
-      get_bytes_.add((*data)->bytes.size());
-    } else {
-      get_missing_.add();
-    }
-  }
+  count_get(data);
   return data;
+}
+
+Result<std::optional<ObjectData>> MeteredStore::get_into(Bytes storage, std::string_view key,
+                                                         ByteRange range, const CallOptions& call) {
+  auto data = inner_.get_into(std::move(storage), key, range, call);
+  count_get(data);
+  return data;
+}
+
+void MeteredStore::count_get(const Result<std::optional<ObjectData>>& data) {
+  count(Operation::kGet, data.status());
+  if (!data.is_ok()) return;
+  if (*data) {
+    get_bytes_.add((*data)->bytes.size());
+  } else {
+    get_missing_.add();
+  }
 }
 
 Result<std::optional<ObjectInfo>> MeteredStore::head(std::string_view key,

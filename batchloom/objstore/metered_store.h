@@ -24,6 +24,8 @@ class MeteredStore final : public ObjectStore {
 
   Result<std::optional<ObjectData>> get(std::string_view key, ByteRange range,
                                         const CallOptions& call) override;
+  Result<std::optional<ObjectData>> get_into(Bytes storage, std::string_view key, ByteRange range,
+                                             const CallOptions& call) override;
   Result<std::optional<ObjectInfo>> head(std::string_view key, const CallOptions& call) override;
   Result<PutReply> put(std::string_view key, std::span<const ByteSpan> parts,
                        const PutCondition& condition, const CallOptions& call) override;
@@ -43,6 +45,7 @@ class MeteredStore final : public ObjectStore {
   };
   static Calls calls_of(Operation operation, Counters& counters);
   void count(Operation operation, const Status& status);
+  void count_get(const Result<std::optional<ObjectData>>& data);
 
   ObjectStore& inner_;
   std::array<Calls, kAllOperations.size()> calls_;

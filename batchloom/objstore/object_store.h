@@ -129,6 +129,14 @@ class ObjectStore {
   virtual Result<std::optional<ObjectData>> get(std::string_view key, ByteRange range,
                                                 const CallOptions& call) = 0;
 
+  /// The same, with the bytes in the memory of `storage` where the backend can: for readers of one
+  /// size again and again, since memory fresh from the kernel costs a fault a page.
+  virtual Result<std::optional<ObjectData>> get_into(Bytes storage, std::string_view key,
+                                                     ByteRange range, const CallOptions& call) {
+    static_cast<void>(storage);
+    return get(key, range, call);
+  }
+
   /// The object's size, or nullopt where the key does not exist.
   virtual Result<std::optional<ObjectInfo>> head(std::string_view key, const CallOptions& call) = 0;
 

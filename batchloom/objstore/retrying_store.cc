@@ -65,12 +65,18 @@ RetryingStore::RetryingStore(ObjectStore& inner, Runtime& runtime, Counters& cou
 
 Result<std::optional<ObjectData>> RetryingStore::get(std::string_view key, ByteRange range,
                                                      const CallOptions& call) {
+  return get_into({}, key, range, call);
+}
+
+Result<std::optional<ObjectData>> RetryingStore::get_into(Bytes storage, std::string_view key,
+                                                          ByteRange range,
+                                                          const CallOptions& call) {
   int attempts = 0;
   Status damage;  // Of the last attempt.
   auto result = retrier_.run(call, [&]() -> Result<std::optional<ObjectData>> {
     ++attempts;
     damage = Status::ok();
-    auto data = inner_.get(key, range, call);
+    auto data = inner_.get_into(std::exchange(storage, {}), key, range, call);
     if (!data.is_ok() || !*data) return data;
     damage = check_length(key, range, **data);
     if (!damage.is_ok()) return damage;

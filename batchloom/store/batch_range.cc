@@ -62,9 +62,11 @@ Result<BatchContext> describe_object(const Stream& stream, const Entry& entry,
 }
 
 Result<std::shared_ptr<const Bytes>> get_range(const Stream& stream, const BatchContext& object,
-                                               Slice range, const CallOptions& call) {
-  auto data = stream.objects().get(
-      object.key, {.offset = range.offset_bytes, .length = range.size_bytes}, call);
+                                               Slice range, const CallOptions& call,
+                                               ReadBuffers* buffers) {
+  auto data =
+      stream.objects().get_into(buffers == nullptr ? Bytes() : buffers->take(), object.key,
+                                {.offset = range.offset_bytes, .length = range.size_bytes}, call);
   if (data.is(ErrorKind::kInvalid)) return explain_refusal(stream, object, data.status(), call);
   if (!data.is_ok()) return data.status();
   if (!*data) return missing(object);
@@ -77,6 +79,7 @@ Result<std::shared_ptr<const Bytes>> get_range(const Stream& stream, const Batch
                       fmt::format("a request for {} bytes from byte {} was answered with {}",
                                   range.size_bytes, range.offset_bytes, reply.bytes.size()));
   }
+  if (buffers != nullptr) return buffers->share(std::move(reply.bytes));
   return std::make_shared<const Bytes>(std::move(reply.bytes));
 }
 

@@ -133,7 +133,7 @@ Result<std::vector<Run>> BatchReader::fetch_runs(const BatchContext& object, mod
     }
     return runs;
   };
-  return read_range(stream_, object, range, call, decode);
+  return read_range(stream_, object, range, call, decode, &buffers_);
 }
 
 Result<IndexPtr> BatchReader::read_index(const Entry& entry, const CallOptions& call) {

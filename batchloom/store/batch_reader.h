@@ -10,6 +10,7 @@
 
 #include "batchloom/base/mutex.h"
 #include "batchloom/store/batch_index.h"
+#include "batchloom/store/read_buffers.h"
 #include "batchloom/store/run.h"
 #include "batchloom/store/stream.h"
 
@@ -22,8 +23,9 @@ struct FetchedPieces {
 };
 
 /// Reads batch objects of one stream. Thread-safe; keeps nothing but the run table rows that it had
-/// to fetch. Damage (and a missing object) is read once more, then `corruption`, naming key, offset
-/// and reason; an object whose step was trimmed is missing, too: the caller knows.
+/// to fetch, and the memory of the last few runs that were let go. Damage (and a missing object) is
+/// read once more, then `corruption`, naming key, offset and reason; an object whose step was
+/// trimmed is missing, too: the caller knows.
 class BatchReader {
  public:
   /// Rows kept, most recently used first.
@@ -72,6 +74,7 @@ class BatchReader {
 
   const Stream& stream_;
   const std::size_t cache_bytes_max_;
+  ReadBuffers buffers_;  ///< Of runs.
   Mutex mutex_;
   std::size_t cache_bytes_ BL_GUARDED_BY(mutex_) = 0;
   std::list<Cached> recent_ BL_GUARDED_BY(mutex_);

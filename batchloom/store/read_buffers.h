@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "batchloom/base/bytes.h"
+
+namespace batchloom::store {
+
+/// The memory of what was read and is not needed any more, for what is read next: a rank's runs are
+/// of nearly one size in all steps. Keeps the last few. Thread-safe.
+class ReadBuffers {
+ public:
+  ReadBuffers();
+
+  /// What was let go, or nothing.
+  Bytes take();
+
+  /// Shares `bytes`; their memory comes back when the last who shares them lets go, which may be
+  /// after the end of this.
+  std::shared_ptr<const Bytes> share(Bytes bytes);
+
+ private:
+  class Shelf;
+  std::shared_ptr<Shelf> shelf_;
+};
+
+}  // namespace batchloom::store
