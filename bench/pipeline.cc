@@ -4,8 +4,10 @@
 //  1. Throughput. Samples of one size lie in a Megatron pair, in the page cache. A pipeline makes
 //     steps of 8 MiB of them, in a random order, and 8 ranks take them, each a process of its own:
 //     as views of what is stored, or as arrays for a trainer. Between them is a local directory
-//     without fsync, or a store in memory, and then all are one process. What counts is the CPU
-//     time, user and system, of all processes and threads, from the making of the stream to its
+//     without fsync, or a store in memory, and then all are one process. The ranks wait for each
+//     other after each step, as training makes them, and the first one makes a checkpoint every 8
+//     steps: what lies before it is removed, as the bare loop removes its files. What counts is the
+//     CPU time, user and system, of all processes and threads, from the making of the stream to its
 //     removal.
 //  2. In turn with that a bare loop gathers the same samples in the same order from the
 //     memory-mapped file, writes files of 8 MiB, reads them back and unlinks them: no plan, no
@@ -37,7 +39,7 @@ constexpr std::uint64_t kKiB = 1 << 10;
 
 struct Effort {
   std::vector<std::uint64_t> sample_bytes = {kKiB, 4 * kKiB, 64 * kKiB, 256 * kKiB, 1024 * kKiB};
-  std::uint64_t steps = 64;
+  std::uint64_t steps = 128;
   int rounds = 5;
   std::uint64_t trained_steps = 100;
   double compute_s = 0.25;

@@ -10,11 +10,13 @@
 
 #include "batchloom/base/freed_memory.h"
 #include "batchloom/base/real_runtime.h"
+#include "batchloom/client/checkpoint_pins.h"
 #include "batchloom/client/rank_reader.h"
 #include "batchloom/control/pipeline.h"
 #include "batchloom/objstore/memory_store.h"
 #include "batchloom/objstore/posix_file_ops.h"
 #include "bench/measure.h"
+#include "bench/meeting.h"
 #include "bench/pipeline_corpus.h"
 
 namespace batchloom {
@@ -25,6 +27,7 @@ using control::PipelineConfig;
 constexpr std::chrono::minutes kPatience(5);  // With a step; then something is wrong.
 constexpr std::string_view kGroup = "job";
 constexpr std::chrono::milliseconds kReclaimEvery(50);
+constexpr std::uint64_t kCheckpointSteps = 8;
 
 store::StoreLocation location_of(const std::string& folder) {
   return {.url = folder, .folder = folder, .fsync = objstore::FsyncPolicy::kNone};
@@ -49,20 +52,32 @@ client::ConsumerOptions consumer_options(model::HdpRank rank) {
   client::ConsumerOptions options;
   options.rank = rank;
   options.ranks = kPipelineRanks;
-  options.report_group = fmt::format("rank-{}", rank.value);
+  if (rank.value == 0) options.report_group = kGroup;
   return options;
 }
 
-/// A rank that takes all steps of a stream, and nothing else.
-void consume(const store::Stream& stream, model::HdpRank rank, Taken taken) {
+/// Keeps the steps from here on, and no older ones.
+void checkpoint(const store::Stream& stream, const client::Consumer& consumer) {
+  const store::Step next = consumer.state().next_step;
+  const store::PinRequest request{
+      .group = std::string(kGroup), .id = fmt::format("step-{}", next.value), .step = next};
+  must(client::pin_checkpoint(stream, request, 1, {}));
+}
+
+/// A rank that takes all steps of a stream, together with the others. The first one makes
+/// checkpoints: what lies before them is removed from the stream.
+void consume(const store::Stream& stream, model::HdpRank rank, Taken taken, Meeting& meeting) {
   Runtime& runtime = stream.runtime();
   const client::ConsumerOptions options = consumer_options(rank);
   client::HeadFeed feed(stream);
   client::BufferPool pool(options.prefetch_bytes, stream.counters());
   const auto consumer = must(client::Consumer::open(feed, options, {}));
-  for (;;) {
+  meeting.wait(0);  // Nobody's first step is removed before it is there.
+  for (std::uint64_t step_number = 0;; ++step_number) {
+    if (rank.value == 0 && step_number % kCheckpointSteps == 0) checkpoint(stream, *consumer);
     client::StepPtr step =
         must(consumer->next({.deadline = runtime.now() + kPatience, .stop = {}}));
+    meeting.wait(step_number + 1);
     if (step == nullptr) return;
     if (taken == Taken::kTensors) must(client::view_for_trainer(std::move(step), pool).status());
   }
@@ -139,10 +154,11 @@ double run_in_processes(const PipelineConfig& config, const std::string& folder,
   return Child([&] {
            make_folder_stream(folder);
            const auto producer = spawn_producer(config, folder);
+           Meeting meeting(kPipelineRanks);
            std::vector<std::unique_ptr<Child>> ranks;
            for (std::uint32_t rank = 0; rank < kPipelineRanks; ++rank) {
              ranks.push_back(spawn_on(folder, [&](const store::Stream& stream) {
-               consume(stream, model::HdpRank(rank), taken);
+               consume(stream, model::HdpRank(rank), taken, meeting);
                return std::vector<double>();
              }));
            }
@@ -164,10 +180,11 @@ double run_in_memory(const PipelineConfig& config, Taken taken) {
            const store::StreamDeps deps{*runtime, objects, counters};
            make_stream(deps);
            const auto stream = must(store::Stream::open(deps, {}, {}));
+           Meeting meeting(kPipelineRanks);
            std::vector<std::unique_ptr<Task>> ranks;
            for (std::uint32_t rank = 0; rank < kPipelineRanks; ++rank) {
              ranks.push_back(runtime->spawn("rank", [&, rank](const std::stop_token&) {
-               consume(*stream, model::HdpRank(rank), taken);
+               consume(*stream, model::HdpRank(rank), taken, meeting);
              }));
            }
            produce(config, *stream);
