@@ -34,6 +34,9 @@ class Topology:
 
     def __repr__(self) -> str: ...
 
+    def __reduce__(self) -> tuple[type[Topology], tuple[str]]:
+        """For pickle: by its text."""
+
     def __hash__(self) -> int: ...
 
     def __eq__(self, arg: Topology, /) -> bool: ...
@@ -261,3 +264,8 @@ class Consumer:
 
 def find_start(url: str, *, rank: int, topology: Topology, group: str, resume: bytes | None, start: int | None, min_slot: int, open_timeout: float) -> tuple[int, bytes]:
     """The slot and the state that several processes of one rank begin with."""
+
+def end_all_calls() -> None:
+    """
+    The interpreter ends: other threads leave what they wait in, with SystemExit, and nothing waits from then on.
+    """

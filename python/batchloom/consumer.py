@@ -5,8 +5,9 @@ import atexit
 import os
 import weakref
 from collections.abc import Iterator
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from . import _core
 from ._core import Batch, Topology
@@ -24,7 +25,9 @@ class Consumer(Iterator[Batch]):
     ...         loss = model(mb.tokens, mb.positions, mb.cu_seqlens, mb.labels)
 
     Iterating waits for steps that are not committed yet, and ends with an ended stream. One thread
-    at a time, and in the process that opened it: forked ones open their own.
+    at a time, and in the process that opened it: forked ones open their own. close() may come from
+    any thread: one that waits for a step is then told Cancelled. Where the interpreter ends, daemon
+    threads that wait end with SystemExit.
     """
 
     def __init__(
@@ -61,7 +64,7 @@ class Consumer(Iterator[Batch]):
             raise Invalid(f"framework={framework!r}: there are 'numpy' and 'torch'")
         if framework == "torch":
             import torch  # noqa: F401, PLC0415  So that its absence is seen here.
-        self._core = _core.Consumer(
+        self._core = open_core(
             url_of(path),
             rank=rank,
             topology=topology_of(world_size, topology),
@@ -75,7 +78,6 @@ class Consumer(Iterator[Batch]):
             split_samples=split_samples,
             report_cursor=True,
         )
-        _open_consumers.add(self)
 
     def __iter__(self) -> Self:
         return self
@@ -122,7 +124,9 @@ class Consumer(Iterator[Batch]):
         return self._core.counters()
 
     def close(self) -> None:
-        """The job is done: reading ends, and producers need not wait for this group any more."""
+        """The job is done: reading ends, and producers need not wait for this group any more.
+
+        Another thread that waits in a call gets Cancelled, as do all calls from then on."""
         self._core.close()
 
     def __enter__(self) -> Self:
@@ -141,14 +145,23 @@ class Consumer(Iterator[Batch]):
             self._core.release()
 
 
-# The threads of open consumers end before the interpreter does.
-_open_consumers: "weakref.WeakSet[Consumer]" = weakref.WeakSet()
+# Their threads end before the interpreter does.
+_open_consumers: "weakref.WeakSet[_core.Consumer]" = weakref.WeakSet()
+
+
+def open_core(url: str, **settings: Any) -> _core.Consumer:
+    """A Consumer of _core that is released when the interpreter ends."""
+    consumer = _core.Consumer(url, **settings)
+    _open_consumers.add(consumer)
+    return consumer
 
 
 @atexit.register
 def _release_all() -> None:
-    for consumer in list(_open_consumers):
-        consumer._core.release()
+    _core.end_all_calls()
+    with ExitStack() as releases:  # Goes on after an error.
+        for consumer in _open_consumers:
+            releases.callback(consumer.release)
 
 
 def url_of(path: str | os.PathLike[str]) -> str:

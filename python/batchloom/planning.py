@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of steps of which only lengths are known."""
 
+import operator
 from collections.abc import Iterable
 
 from . import _core
 from ._core import Plan, Topology
+from .errors import Invalid
+
+_MOST_TOKENS = 2**32 - 1
 
 
 def plan(
@@ -22,18 +26,34 @@ def plan(
     A pure function: no stream, no data. `strategy` is one of strategies(); `capacity` is what a
     rank holds in one micro-batch, in tokens; `min_share` is the least that is worth being one
     rank's part of a long sample, and `offload` lets activations go to the host (both hdp).
-    DoesNotFit for a sample that fits nowhere, Invalid for an unknown name.
+    DoesNotFit for a sample that fits nowhere, Invalid for an unknown name and for a number that is
+    out of range, TypeError for what is no whole number.
 
     >>> step = plan([30_000, 2_000, 2_000], "dp=4")
     >>> len(step.ranks), step.makespan_ns >= step.bound_ns
     (4, True)
     """
     return _core.plan(
-        [int(length) for length in lengths],
+        [_tokens(f"lengths[{i}]", length) for i, length in enumerate(lengths)],
         Topology(topology) if isinstance(topology, str) else topology,
         strategy=strategy,
-        capacity=capacity,
+        capacity=_tokens("capacity", capacity),
         cost_model=cost_model,
-        min_share=min_share,
+        min_share=_tokens("min_share", min_share),
         offload=offload,
     )
+
+
+def _tokens(name: str, value: int) -> int:
+    """`value` as an int: those of NumPy and of torch are taken, and bools are not."""
+    try:
+        tokens = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        tokens = None
+    if tokens is None:
+        raise TypeError(
+            f"{name}={value!r}: a whole number of tokens is needed, not {type(value).__name__}"
+        )
+    if not 0 <= tokens <= _MOST_TOKENS:
+        raise Invalid(f"{name}={tokens}: a number of tokens from 0 to {_MOST_TOKENS} is needed")
+    return tokens

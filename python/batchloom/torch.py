@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from . import _core
 from ._core import Topology
-from .consumer import topology_of, url_of
+from .consumer import open_core, topology_of, url_of
 from .errors import Invalid, ResumeMissing
 
 
@@ -99,7 +99,7 @@ class Dataset(IterableDataset[Batch]):
         super().__init__()
         self._job: dict[str, Any] = {
             "rank": rank,
-            "topology": str(topology_of(world_size, topology)),
+            "topology": topology_of(world_size, topology),
             "group": group,
             "open_timeout": open_timeout,
         }
@@ -175,16 +175,13 @@ class Dataset(IterableDataset[Batch]):
     def _begin_at(self, resume: bytes | None, start: int | None, min_slot: int) -> None:
         """Once, so that all workers begin alike."""
         self._slot, self._state = _core.find_start(
-            self._url, resume=resume, start=start, min_slot=min_slot, **self._of_job()
+            self._url, resume=resume, start=start, min_slot=min_slot, **self._job
         )
 
-    def _of_job(self) -> dict[str, Any]:
-        return self._job | {"topology": Topology(self._job["topology"])}  # It is not pickled.
-
     def _open(self, **settings: Any) -> _core.Consumer:
-        return _core.Consumer(
+        return open_core(
             self._url,
-            **self._of_job(),
+            **self._job,
             resume=self._state,
             start=None,
             min_slot=self._slot,

@@ -11,6 +11,7 @@
 
 #include "batchloom/client/state_text.h"
 #include "python/bindings/batch.h"
+#include "python/bindings/blocking.h"
 #include "python/bindings/consumer_handle.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/module.h"
@@ -110,7 +111,8 @@ void pin(Consumer& self, const nb::bytes& state, const std::string& name,
 }  // namespace
 
 void bind_consumer(nb::module_& module) {
-  nb::class_<Consumer>(module, "Consumer", "What batchloom.Consumer stands on.")
+  nb::class_<Consumer>(module, "Consumer", nb::is_weak_referenceable(),
+                       "What batchloom.Consumer stands on.")
       .def("__init__", open, nb::arg("url"), nb::kw_only(), nb::arg("rank"), nb::arg("topology"),
            nb::arg("group"), nb::arg("resume").none(), nb::arg("start").none(), nb::arg("min_slot"),
            nb::arg("prefetch_bytes"), nb::arg("for_torch"), nb::arg("open_timeout"),
@@ -141,6 +143,9 @@ void bind_consumer(nb::module_& module) {
              nb::arg("topology"), nb::arg("group"), nb::arg("resume").none(),
              nb::arg("start").none(), nb::arg("min_slot"), nb::arg("open_timeout"),
              "The slot and the state that several processes of one rank begin with.");
+  module.def("end_all_calls", end_all_calls,
+             "The interpreter ends: other threads leave what they wait in, with SystemExit, and "
+             "nothing waits from then on.");
 }
 
 }  // namespace batchloom::python

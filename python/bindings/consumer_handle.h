@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,8 +15,8 @@
 namespace batchloom::python {
 
 /// A RankReader with the threads behind it, as Python holds one: in the process that opened it, by
-/// one thread at a time, and until it is closed. Functions throw StatusError, and what signals
-/// raise.
+/// one thread at a time, and until it is closed. Functions need the GIL, which guards the members;
+/// they throw StatusError, what signals raise, and as check_interpreter().
 class ConsumerHandle {
  public:
   /// Waits for the stream at most so long.
@@ -35,9 +34,11 @@ class ConsumerHandle {
   void seek(std::string_view state);
   /// Goes on at `step`, as if those before it had been handed out.
   void skip_to(std::uint64_t step);
-  /// Closes the group's cursor, where this rank reports it, and ends reading. Idempotent.
+  /// Closes the group's cursor, where this rank reports it, and ends reading. Idempotent. What
+  /// another thread waits for is `cancelled`.
   void close();
-  /// Ends reading, and leaves the group's cursor open. Idempotent; nothing in a forked process.
+  /// Ends reading, and leaves the group's cursor open. Idempotent; nothing in a forked process. As
+  /// close(), what another thread waits for is `cancelled`.
   void release();
 
   client::ConsumerState state() const;
@@ -48,16 +49,19 @@ class ConsumerHandle {
  private:
   class Turn;
 
+  void check_process() const;
+  /// Throws where it was closed, and in a forked process.
   client::RankReader& reader() const;
   /// What `call` says, made without the GIL.
   template <class Call>
-  auto blocking(const Call& call) const;
+  auto blocking(const Turn& turn, const Call& call) const;
   CallOptions within(Duration timeout, std::stop_token stop = {}) const;
 
   const pid_t process_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<client::RankReader> reader_;  ///< Null once it was released.
-  mutable std::atomic_flag in_use_;
+  mutable Turn* turn_ = nullptr;                ///< The one under way.
+  std::unique_ptr<Event> turn_over_;            ///< Set with each turn's end.
   bool closed_ = false;
 };
 

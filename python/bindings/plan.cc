@@ -8,6 +8,7 @@
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/plan_samples.h"
 #include "batchloom/planning/strategies.h"
+#include "python/bindings/blocking.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/module.h"
 
@@ -21,6 +22,7 @@ using model::StepPlan;
 StepPlan plan(const std::vector<std::uint32_t>& lengths, const model::Topology& topology,
               const std::string& strategy, std::uint32_t capacity, const std::string& cost_model,
               std::uint32_t min_share, bool offload) {
+  const WaitingCall call;
   const nb::gil_scoped_release released;
   planning::StrategyInputs inputs;
   inputs.costs = or_raise(planning::builtin_cost_model(cost_model));

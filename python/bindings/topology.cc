@@ -61,6 +61,13 @@ void bind_topology(nb::module_& module) {
            [](const Topology& self) {
              return fmt::format("Topology({:?})", model::to_string(self));
            })
+      .def(
+          "__reduce__",
+          [](const nb::handle self) {
+            return nb::make_tuple(self.type(), nb::make_tuple(nb::str(self)));
+          },
+          nb::sig("def __reduce__(self) -> tuple[type[Topology], tuple[str]]"),
+          "For pickle: by its text.")
       .def("__hash__",
            [](const Topology& self) { return xxh3_64(as_bytes(model::to_string(self))); })
       .def(nb::self == nb::self);

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """plan() and Topology."""
 
+import copy
 import pickle
+import re
+from typing import Any
 
 import batchloom as bl
 import numpy as np
@@ -44,6 +47,44 @@ def test_what_fits_nowhere_is_named(strategy: str) -> None:
     assert type(raised.value) is bl.Invalid
 
 
+@pytest.mark.parametrize(
+    ("lengths", "place"),
+    [
+        ([5, 1.7], "lengths[1]=1.7"),
+        ([2.0], "lengths[0]=2.0"),
+        ([5, 6, True], "lengths[2]=True"),
+        ([np.True_], "lengths[0]="),
+        (["7"], "lengths[0]='7'"),
+        ([5, None], "lengths[1]=None"),
+        (np.array([5.0, 6.0]), "lengths[0]="),
+        (np.array([True, False]), "lengths[0]="),
+        (np.array([[5, 6], [7, 8]]), "lengths[0]=array([5, 6])"),
+    ],
+)
+def test_lengths_are_whole_numbers(lengths: Any, place: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(place)):
+        bl.plan(lengths, "dp=2")
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**32, 2**64, -(2**70), np.int64(-1), np.uint64(2**32)])
+def test_numbers_out_of_range_are_named(wrong: int) -> None:
+    with pytest.raises(bl.Invalid, match=re.escape(f"lengths[1]={int(wrong)}:")):
+        bl.plan([5, wrong], "dp=2")
+    for name in ("capacity", "min_share"):
+        with pytest.raises(bl.Invalid, match=f"{name}={int(wrong)}:"):
+            bl.plan([5], "dp=2", **{name: wrong})
+        with pytest.raises(TypeError, match=f"{name}=0.5:"):
+            bl.plan([5], "dp=2", **{name: 0.5})
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.int32, np.uint32, np.int64, np.uint64])
+def test_lengths_may_be_of_any_whole_dtype(dtype: type) -> None:
+    of_list = bl.plan([100, 20, 3], "dp=2")
+    of_array = bl.plan(np.array([100, 20, 3], dtype=dtype), "dp=2", capacity=dtype(120))
+    assert sum(len(mb) for rank in of_array.ranks for mb in rank) == 3
+    assert bl.plan(iter([100, 20, 3]), "dp=2").ranks == of_list.ranks
+
+
 def test_topology() -> None:
     topology = bl.Topology("pp=2 dp=4 cp=1 tp=2")
     assert (topology.world_size, topology.hdp_size) == (16, 4)
@@ -59,6 +100,16 @@ def test_topology() -> None:
         topology.extent("ep")
     with pytest.raises(bl.Invalid, match="rank 16 is none of 16"):
         topology.hdp_rank(16)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_topologies_travel_between_processes(protocol: int) -> None:
+    for text in ("pp=2 dp=4 cp=1 tp=2", "tp=2 dp=4", "dp=8"):
+        topology = bl.Topology(text)
+        for copied in (pickle.loads(pickle.dumps(topology, protocol)), copy.deepcopy(topology)):
+            assert copied == topology
+            assert str(copied) == str(topology)
+            assert hash(copied) == hash(topology)
 
 
 def test_errors_travel_between_processes() -> None:

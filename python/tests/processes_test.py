@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signals, forks, threads, and the interpreter's end."""
 
+import contextlib
 import queue
 import signal
 import subprocess
@@ -74,6 +75,73 @@ def test_the_interpreter_ends_with_open_consumers(endless: Path) -> None:
     assert (status, out, err) == (0, "0\n", "")
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "[waits.set() for batch in bl.Consumer(url, rank=0, world_size=2) if batch.step == 2]",
+        "bl.Consumer(url + '-not-there', rank=0, world_size=2, open_timeout=waits.set() or 600)",
+        "bl._core.find_start(url + '-not-there', rank=0, topology=bl.Topology('dp=2'), group='g',"
+        " resume=None, start=None, min_slot=0, open_timeout=waits.set() or 600)",
+        "while waits.set() is None: bl.plan([1000] * 3000, 'dp=8')",
+    ],
+    ids=["next", "open", "find_start", "plan"],
+)
+def test_the_interpreter_ends_with_a_daemon_thread_that_waits(endless: Path, call: str) -> None:
+    ends = """
+        import sys, threading, batchloom as bl
+        url, waits = sys.argv[1], threading.Event()
+        threading.Thread(target=exec, args=(sys.argv[2], globals()), daemon=True).start()
+        waits.wait()
+    """
+    assert outcome(python(ends, endless, call)) == (0, "", "")
+
+
+def test_nothing_waits_once_the_interpreter_ends(endless: Path) -> None:
+    status, out, err = outcome(
+        python(
+            """
+            import atexit, sys
+
+            @atexit.register  # Before batchloom's own, which is called earlier for that.
+            def late():
+                for use in (data.next, lambda: bl.plan([1], "dp=1"),
+                            lambda: bl.Consumer(sys.argv[1], rank=1, world_size=2)):
+                    try:
+                        use()
+                    except bl.Cancelled as error:
+                        print(error)
+
+            import batchloom as bl
+            data = bl.Consumer(sys.argv[1], rank=0, world_size=2)
+            """,
+            endless,
+        )
+    )
+    ends = "the interpreter ends: nothing can be waited for\n"
+    assert (status, out, err) == (0, f"the Consumer was closed\n{ends}{ends}", "")
+
+
+def test_a_failed_release_does_not_keep_others() -> None:
+    status, out, err = outcome(
+        python(
+            """
+            import batchloom.consumer as of
+
+            class Open:
+                def __init__(self, name): self.name = name
+                def release(self):
+                    print(self.name, flush=True)
+                    raise RuntimeError("lost " + self.name)
+
+            both = [Open("a"), Open("b")]
+            of._open_consumers.update(both)
+            """
+        )
+    )
+    assert (status, sorted(out.split())) == (0, ["a", "b"])
+    assert "RuntimeError: lost" in err
+
+
 def test_a_forked_process_is_told_to_open_its_own(endless: Path) -> None:
     status, out, err = outcome(
         python(
@@ -125,3 +193,69 @@ def test_one_thread_at_a_time(run: Run, endless: Path) -> None:
     assert answers.get(timeout=60).step == 3
     for thread in threads:
         thread.join()
+
+
+def wait_in_a_thread(data: bl.Consumer, timeout: float | None) -> "queue.Queue[bl.Error]":
+    """What ends a wait for a step that does not come; returns once it has begun."""
+    ended: queue.Queue[bl.Error] = queue.Queue()
+    begins = threading.Event()
+
+    def wait() -> None:
+        while True:
+            begins.set()
+            try:
+                data.next(timeout)
+            except bl.Unavailable:
+                continue
+            except bl.Error as error:
+                ended.put(error)
+                return
+
+    threading.Thread(target=wait, daemon=True).start()
+    begins.wait()
+    return ended
+
+
+@pytest.mark.parametrize("timeout", [None, 0.001])
+@pytest.mark.parametrize("how", ["close", "release"])
+def test_closing_ends_another_threads_wait(endless: Path, how: str, timeout: float | None) -> None:
+    data = bl.Consumer(endless, rank=0, world_size=2)
+    for _ in range(3):
+        next(data)
+    ended = wait_in_a_thread(data, timeout)
+    getattr(data._core, how)()
+    error = ended.get(timeout=5)
+    assert type(error) is bl.Cancelled
+    assert "the Consumer was closed" in str(error) or "the consumer was closed" in str(error)
+    with pytest.raises(bl.Cancelled):
+        next(data)
+    data.close()  # Again: nothing.
+
+
+def test_a_signal_handler_cannot_close_beneath_its_own_thread(endless: Path) -> None:
+    process = python(
+        """
+        import sys, batchloom as bl
+        data = bl.Consumer(sys.argv[1], rank=0, world_size=2, start=3)
+        beneath = []
+
+        def handle(_, frame):
+            beneath.append(frame.f_code.co_name)
+            if beneath.count("__next__") == 2:  # The first may have come before it waits.
+                data.close()
+
+        signal.signal(signal.SIGUSR1, handle)
+        print("waits", flush=True)
+        next(data)
+        """,
+        endless,
+    )
+    assert process.stdout.readline() == "waits\n"
+    for _ in range(200):
+        process.send_signal(signal.SIGUSR1)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.1)
+            break
+    status, _, err = outcome(process)
+    assert "closed by the handler of a signal" in err
+    assert status == 1
