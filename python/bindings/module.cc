@@ -7,6 +7,8 @@
 
 NB_MODULE(_core, module) {
   namespace python = batchloom::python;
+  // Daemon threads, and those that a fork left behind, hold objects to the end: these are no leaks.
+  nanobind::set_leak_warnings(false);
   module.attr("__version__") = BATCHLOOM_VERSION;
   python::bind_errors(module);
   python::bind_topology(module);

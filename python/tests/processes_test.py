@@ -96,6 +96,21 @@ def test_the_interpreter_ends_with_a_daemon_thread_that_waits(endless: Path, cal
     assert outcome(python(ends, endless, call)) == (0, "", "")
 
 
+def test_what_a_daemon_thread_holds_is_no_leak(endless: Path) -> None:
+    holds = """
+        import sys, threading, batchloom as bl
+
+        def hold(data):
+            holds.set()
+            threading.Event().wait()
+
+        holds, data = threading.Event(), bl.Consumer(sys.argv[1], rank=0, world_size=2)
+        threading.Thread(target=hold, args=(data,), daemon=True).start()
+        holds.wait()
+    """
+    assert outcome(python(holds, endless)) == (0, "", "")
+
+
 def test_nothing_waits_once_the_interpreter_ends(endless: Path) -> None:
     status, out, err = outcome(
         python(
@@ -169,6 +184,31 @@ def test_a_forked_process_is_told_to_open_its_own(endless: Path) -> None:
         )
     )
     assert (status, out, err) == (0, "0 True\n1\n", "")
+
+
+def test_a_forked_process_ends_without_the_waits_of_its_parent(endless: Path) -> None:
+    status, out, err = outcome(
+        python(
+            """
+            import os, signal, sys, threading, batchloom as bl
+            data, waits = bl.Consumer(sys.argv[1], rank=0, world_size=2), threading.Event()
+
+            def wait():
+                for batch in data:
+                    if batch.step == 2:
+                        waits.set()
+
+            threading.Thread(target=wait, daemon=True).start()
+            waits.wait()
+            if os.fork() == 0:
+                signal.alarm(20)
+                sys.exit(0)
+            print(os.wait()[1])
+            """,
+            endless,
+        )
+    )
+    assert (status, out, err) == (0, "0\n", "")
 
 
 def test_one_thread_at_a_time(run: Run, endless: Path) -> None:
