@@ -33,8 +33,9 @@ def plan(
     >>> len(step.ranks), step.makespan_ns >= step.bound_ns
     (4, True)
     """
+    values = lengths.tolist() if hasattr(lengths, "tolist") else lengths  # Arrays and tensors.
     return _core.plan(
-        [_tokens(f"lengths[{i}]", length) for i, length in enumerate(lengths)],
+        [_tokens(f"lengths[{i}]", length) for i, length in enumerate(values)],
         Topology(topology) if isinstance(topology, str) else topology,
         strategy=strategy,
         capacity=_tokens("capacity", capacity),

@@ -58,7 +58,7 @@ def test_what_fits_nowhere_is_named(strategy: str) -> None:
         ([5, None], "lengths[1]=None"),
         (np.array([5.0, 6.0]), "lengths[0]="),
         (np.array([True, False]), "lengths[0]="),
-        (np.array([[5, 6], [7, 8]]), "lengths[0]=array([5, 6])"),
+        (np.array([[5, 6], [7, 8]]), "lengths[0]=[5, 6]"),
     ],
 )
 def test_lengths_are_whole_numbers(lengths: Any, place: str) -> None:

@@ -155,3 +155,10 @@ def test_an_error_in_a_worker_has_its_kind(run: Run, tmp_path: Path) -> None:
     stream = produce(run, tmp_path / "s", "--ranks=2", "--steps=2", "--ring", "--end")
     with pytest.raises(bl.Invalid, match="lie on 2 ranks"):
         list(loader(dataset(stream, world_size=2), 1))
+
+
+def test_lengths_may_be_a_tensor() -> None:
+    assert bl.plan(torch.tensor([100, 20]), "dp=2").ranks == bl.plan([100, 20], "dp=2").ranks
+    for wrong, place in ((torch.tensor([1.5]), "1.5"), (torch.tensor([True]), "True")):
+        with pytest.raises(TypeError, match=rf"lengths\[0\]={place}:"):
+            bl.plan(wrong, "dp=2")
