@@ -60,7 +60,7 @@ void storage_is_only_memory(CheckRun& run) {
   run.put(key, content, PutCondition::absent());
   for (const ByteRange range : {ByteRange(), ByteRange{100, 2'000}, ByteRange{12'000, 9'999}}) {
     const auto wanted = run.get(key, range);
-    for (const std::size_t size : {0, 1, 2'000, 20'000}) {
+    for (const std::size_t size : std::initializer_list<std::size_t>{0, 1, 2'000, 20'000}) {
       const auto got = run.store().get_into(Bytes(size, std::byte{7}), key, range, run.call());
       run.expect(got.is_ok() && *got && wanted && (*got)->bytes == wanted->bytes &&
                      (*got)->object_size_bytes == content.size() && (*got)->etag == wanted->etag,
