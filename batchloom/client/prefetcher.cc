@@ -12,6 +12,9 @@
 namespace batchloom::client {
 namespace {
 
+/// An answer that came after its call had given up is good for so long: the stream may be reopened.
+constexpr std::chrono::seconds kAnswerKept{10};
+
 Status over() {
   return Status::cancelled("reading goes on elsewhere");
 }
@@ -48,20 +51,19 @@ std::uint64_t Prefetcher::held_bytes() const {
 Result<StepPtr> Prefetcher::next(const CallOptions& call) {
   taken_view_.reset();
   BL_RETURN_IF_ERROR(runtime_.check(call));
-  if (std::optional<Result<StepPtr>> answer = take(true)) return *std::move(answer);
-  const bool committed = !awaited_commit();
   const Time began = runtime_.now();
+  const bool stall_goes_on = std::exchange(stall_goes_on_, false);
+  if (std::optional<Result<StepPtr>> answer = take(began)) return *std::move(answer);
+  const bool committed = !awaited_commit();
   Result<StepPtr> answer = wait_for_step(call);
-  if (committed) count_stall(runtime_.now() - began, answer.is(ErrorKind::kUnavailable));
+  if (!committed) return answer;
+  if (!stall_goes_on) stalls_.add();
+  stall_ns_.add(static_cast<std::uint64_t>((runtime_.now() - began).count()));
+  stall_goes_on_ = answer.is(ErrorKind::kUnavailable);
   return answer;
 }
 
-void Prefetcher::count_stall(Duration waited, bool goes_on) {
-  if (!std::exchange(stall_goes_on_, goes_on)) stalls_.add();
-  stall_ns_.add(static_cast<std::uint64_t>(waited.count()));
-}
-
-std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
+std::optional<Result<StepPtr>> Prefetcher::take(const std::optional<Time>& began) {
   std::optional<Result<StepPtr>> answer;
   {
     const MutexLock lock(mutex_);
@@ -75,11 +77,16 @@ std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
       ready_.pop_front();
     } else if (!failed_.is_ok()) {
       answer = failed_;
-    } else if (!first_look && ended_look_ == looks_) {
+    } else if (ended_look_ == looks_ &&
+               (!began || (look_given_up_ && *began - ended_at_ <= kAnswerKept))) {
       answer = StepPtr();
+      look_given_up_ = false;
     } else {
       // Where the call before gave up on the answer, this one waits for the same.
-      if (first_look && ended_look_ == looks_) ++looks_;
+      if (began && ended_look_ == looks_) {
+        ++looks_;
+        look_given_up_ = false;
+      }
       produced_->reset();
     }
     // With the answer: the thread must not take what was handed out for still awaited.
@@ -93,7 +100,7 @@ std::optional<Result<StepPtr>> Prefetcher::take(bool first_look) {
 Result<StepPtr> Prefetcher::wait_for_step(const CallOptions& call) {
   for (;;) {
     const Status waited = produced_->wait(call);
-    if (std::optional<Result<StepPtr>> answer = take(false)) return *std::move(answer);
+    if (std::optional<Result<StepPtr>> answer = take(std::nullopt)) return *std::move(answer);
     if (waited.is_ok()) continue;
     stop_waiting();
     return gave_up(waited);
@@ -103,6 +110,7 @@ Result<StepPtr> Prefetcher::wait_for_step(const CallOptions& call) {
 void Prefetcher::stop_waiting() {
   const MutexLock lock(mutex_);
   awaited_ = false;
+  look_given_up_ = true;
 }
 
 std::optional<Step> Prefetcher::awaited_commit() const {
@@ -149,7 +157,9 @@ void Prefetcher::seek(Step step) {
     held_bytes_ = 0;
     failed_ = Status::ok();
     trouble_ = Status::ok();
+    look_given_up_ = false;
   }
+  stall_goes_on_ = false;
   before.request_stop();
   wanted_->set();
 }
@@ -282,9 +292,13 @@ Result<std::uint64_t> Prefetcher::wait_for_look(const Round& round) {
 }
 
 void Prefetcher::answer_end(const Round& round, std::uint64_t look) {
+  const Time now = runtime_.now();
   {
     const MutexLock lock(mutex_);
-    if (!is_over(round)) ended_look_ = look;
+    if (!is_over(round)) {
+      ended_look_ = look;
+      ended_at_ = now;
+    }
   }
   produced_->set();
 }

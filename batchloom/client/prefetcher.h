@@ -14,7 +14,7 @@
 //     for: so next() only hands over.
 //  6. At the end of an ended stream the round stands still. Every next() there has the head read
 //     anew: the stream may have been reopened. One that gives up before the head was read leaves
-//     the answer to the one after it: short timeouts come to the end too.
+//     the answer to the next one, for 10 s: short timeouts come to the end too.
 #pragma once
 
 #include <cstdint>
@@ -83,11 +83,11 @@ class Prefetcher {
   };
 
   // next()'s side.
-  std::optional<Result<StepPtr>> take(bool first_look);
+  /// `began`: of the call, at its first look.
+  std::optional<Result<StepPtr>> take(const std::optional<Time>& began);
   Result<StepPtr> wait_for_step(const CallOptions& call);
   Status gave_up(const Status& ended) const;
   void stop_waiting();
-  void count_stall(Duration waited, bool goes_on);
 
   // The thread that makes arrays.
   void view_loop(const std::stop_token& stop);
@@ -130,6 +130,8 @@ class Prefetcher {
   bool awaited_ BL_GUARDED_BY(mutex_) = false;          // next() waits.
   std::uint64_t looks_ BL_GUARDED_BY(mutex_) = 0;       // That next() asked for.
   std::uint64_t ended_look_ BL_GUARDED_BY(mutex_) = 0;  // The one that learns that this is the end.
+  Time ended_at_ BL_GUARDED_BY(mutex_) = {};
+  bool look_given_up_ BL_GUARDED_BY(mutex_) = false;  // By a call that asked for it.
   Status failed_ BL_GUARDED_BY(mutex_);
   Status trouble_ BL_GUARDED_BY(mutex_);  // The last error that is being repeated.
   bool stopped_ BL_GUARDED_BY(mutex_) = false;

@@ -397,6 +397,30 @@ TEST(Prefetcher, ComesToTheEndByCallsThatAreShorterThanAReadOfTheHead) {
   });
 }
 
+/// The head is read while nobody waits: the answer is the next call's, but not for ever.
+TEST(Prefetcher, AnEndThatIsSeenBetweenTwoCallsIsTheNextOnes) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(1);
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    Reading reading(world);
+    reading.expect_step(0);
+    world.objects().next(
+        {.operation = Operation::kGet, .prefix = "m/", .times = 1'000, .before = [&world] {
+           world.pass(milliseconds(20));
+         }});
+    const auto glance = [&] { return reading->next(world.within(milliseconds(1))); };
+    EXPECT_TRUE(glance().is(ErrorKind::kUnavailable));
+    world.pass(seconds(1));
+    const Result<StepPtr> end = glance();
+    ASSERT_TRUE(end.is_ok()) << end.status().to_string();
+    EXPECT_EQ(*end, nullptr);
+    EXPECT_TRUE(glance().is(ErrorKind::kUnavailable)) << "it was given once";
+    world.pass(seconds(30));
+    EXPECT_TRUE(glance().is(ErrorKind::kUnavailable)) << "it is too old";
+    world.objects().forget_script();
+  });
+}
+
 TEST(Prefetcher, AnEndSeenByOthersIsLookedUpAnew) {
   on_any_schedule([](ClientWorld& world) {
     ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
@@ -442,6 +466,23 @@ TEST(Prefetcher, AStallThatManyCallsWaitForIsOne) {
       EXPECT_EQ(world.counted("client_stalls"), number + 1);
     }
     EXPECT_GT(world.counted("client_stall_ns"), 1'500'000'000U);
+  });
+}
+
+TEST(Prefetcher, AStallThatEndedBetweenTwoCallsDoesNotGoOn) {
+  on_any_schedule([](ClientWorld& world) {
+    world.producer().append_small(2);
+    static_cast<void>(must(world.feed().refresh({})));
+    world.objects().next(
+        {.operation = Operation::kGet, .prefix = "d/", .times = 2, .before = [&world] {
+           world.pass(seconds(1));
+         }});
+    Reading reading(world, 0);
+    EXPECT_TRUE(reading->next(world.within(milliseconds(100))).is(ErrorKind::kUnavailable));
+    world.pass(seconds(5));
+    reading.expect_step(0);
+    reading.expect_step(1);
+    EXPECT_EQ(world.counted("client_stalls"), 2U);
   });
 }
 
