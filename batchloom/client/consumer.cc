@@ -163,13 +163,16 @@ class Consumer::Impl {
       BL_ASSIGN_OR_RETURN(const HeadPtr head, feed_.refresh(call));
       BL_RETURN_IF_ERROR(check_delivered(stream_, head->head, *state.last, call));
     }
-    if (reporter_ != nullptr && (released_ || state.next_step < this->state().next_step)) {
+    const bool goes_back = state.next_step < this->state().next_step;
+    if (reporter_ != nullptr && (goes_back || reporter_stopped_)) {
+      // Whatever comes of it, reports are made again, and open a cursor that was closed.
+      released_ = false;
+      reporter_stopped_ = false;
       const Status kept = reporter_->go_back(state.next_step, call);
       if (!kept.is_ok()) {
         return kept.with_context(fmt::format("going back to step {}", state.next_step.value));
       }
       reported_ = state.next_step;
-      released_ = false;
     }
     prefetcher_.seek(state.next_step);
     move_to(state);
@@ -199,6 +202,7 @@ class Consumer::Impl {
   void release_cursor(const CallOptions& call) {
     if (reporter_ == nullptr || !opened_cursor_ || released_) return;
     reporter_->stop();
+    reporter_stopped_ = true;
     const Status closed = store::close_live_cursor(
         stream_, group_, {.deadline = stream_.runtime().now() + kReleaseTime, .stop = call.stop});
     released_ = closed.is_ok();  // Else with the next call.
@@ -229,8 +233,9 @@ class Consumer::Impl {
   ConsumerState position_ BL_GUARDED_BY(mutex_);
 
   bool closing_ = false;
-  bool opened_cursor_;     // It was not open before, and nothing was delivered since.
-  bool released_ = false;  // Closed by release_cursor().
+  bool opened_cursor_;             // It was not open before, and nothing was delivered since.
+  bool released_ = false;          // Closed by release_cursor().
+  bool reporter_stopped_ = false;  // By release_cursor(), whether or not it was closed.
   Step reported_;
   std::unique_ptr<StepFetcher> fetcher_;
   Prefetcher prefetcher_;

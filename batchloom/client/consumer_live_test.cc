@@ -16,7 +16,9 @@ namespace batchloom::client {
 namespace {
 
 using model::HdpRank;
+using objstore::Operation;
 using std::chrono::milliseconds;
+using store::Answer;
 
 constexpr std::uint32_t kRanks = 3;
 
@@ -103,6 +105,37 @@ TEST(ConsumerLive, AJobWithoutRoomHoldsUpNoProducer) {
     EXPECT_TRUE(early->close({}).is_ok());
     EXPECT_TRUE(is_closed(world, "g"));
   });
+}
+
+/// The reply to the closing is lost, whether or not it was closed: what goes on elsewhere is alive,
+/// and is reported.
+TEST(ConsumerLive, AJobThatGoesOnIsReportedWhateverCameOfLettingGo) {
+  const QuietLog quiet;
+  for (const Answer lost : {Answer::kUnavailable, Answer::kLostReply, Answer::kLostRequest}) {
+    on_any_schedule([lost](ClientWorld& world) {
+      ConsumerOptions options = without_room("g");
+      bool has_room = false;
+      options.plan_step = [&](const StoredStep& stored) -> Result<model::StepPlan> {
+        if (has_room) return stored.indexed.plan;
+        return Status::does_not_fit("no room");
+      };
+      options.report_steps = 1;
+      const auto early = must(Consumer::open(world.feed(), options, {}));
+      world.producer().append_small(3);
+      world.objects().next(
+          {.operation = Operation::kPut, .prefix = "pin/", .answer = lost, .times = 1'000});
+      EXPECT_TRUE(early->next(world.within(std::chrono::seconds(1))).is(ErrorKind::kInvalid));
+      static_cast<void>(early->seek(early->state(), world.within(std::chrono::seconds(1))));
+      world.objects().forget_script();
+      has_room = true;
+      EXPECT_TRUE(early->seek(early->state(), {}).is_ok());
+      EXPECT_TRUE(must(early->next({})) != nullptr);
+      world.pass(std::chrono::seconds(30));
+      const auto cursor = must(store::read_live_cursor(world.other(), "g", {})).value();
+      EXPECT_FALSE(cursor.closed);
+      EXPECT_EQ(cursor.cursor, Step(1));
+    });
+  }
 }
 
 TEST(ConsumerLive, WhatAnEarlierRunKeepsIsNotLetGo) {

@@ -31,7 +31,7 @@ class CursorReporter {
   /// The group goes back to `cursor`, and is told whether the steps from there on are kept: opens
   /// the cursor again where it keeps only later ones. `not_found` where they were trimmed; other
   /// errors as of report_live_cursor(), and all are safe to repeat. After an error the group is
-  /// where it was, which is reported anew. Not after stop().
+  /// where it was, which is reported anew. After stop(), too: reporting begins again.
   Status go_back(store::Step cursor, const CallOptions& call);
 
   /// No further reports; waits for the thread's end, with a report under way. Idempotent.
