@@ -236,7 +236,9 @@ Result<std::optional<ObjectData>> LocalStore::get_into(Bytes storage, std::strin
   ObjectData data;
   data.object_size_bytes = size_bytes;
   data.bytes = std::move(storage);
-  data.bytes.resize(std::min(range.length, size_bytes - range.offset));
+  const std::uint64_t wanted = std::min(range.length, size_bytes - range.offset);
+  if (data.bytes.capacity() < wanted) data.bytes.clear();  // Else its content would be copied.
+  data.bytes.resize(wanted);
   BL_ASSIGN_OR_RETURN(const std::size_t got, file.read(range.offset, data.bytes));
   data.bytes.resize(got);
   if (range.covers(size_bytes)) {

@@ -21,17 +21,21 @@ class ReadBuffers::Shelf {
     if (kept_.empty()) return {};
     Bytes last = std::move(kept_.back());
     kept_.pop_back();
+    kept_bytes_ -= last.capacity();
     return last;
   }
 
   void keep(Bytes bytes) {
     const MutexLock lock(mutex_);
-    if (kept_.size() < kBuffersKept) kept_.push_back(std::move(bytes));
+    if (kept_.size() == kBuffersKept || bytes.capacity() > kKeptBytesMax - kept_bytes_) return;
+    kept_bytes_ += bytes.capacity();
+    kept_.push_back(std::move(bytes));
   }
 
  private:
   Mutex mutex_;
   std::vector<Bytes> kept_ BL_GUARDED_BY(mutex_);
+  std::size_t kept_bytes_ BL_GUARDED_BY(mutex_) = 0;
 };
 
 ReadBuffers::ReadBuffers() : shelf_(std::make_shared<Shelf>()) {}

@@ -8,9 +8,11 @@
 namespace batchloom::store {
 
 /// The memory of what was read and is not needed any more, for what is read next: a rank's runs are
-/// of nearly one size in all steps. Keeps the last few. Thread-safe.
+/// of nearly one size in all steps. Keeps a few, of at most kKeptBytesMax together. Thread-safe.
 class ReadBuffers {
  public:
+  static constexpr std::size_t kKeptBytesMax = std::size_t{64} << 20;
+
   ReadBuffers();
 
   /// What was let go, or nothing.

@@ -36,5 +36,16 @@ TEST(ReadBuffers, KeepTheFirstFewOfManyAndMayEndFirst) {
   EXPECT_EQ(last->size(), 10U);
 }
 
+TEST(ReadBuffers, DoNotKeepMoreThanTheirBound) {
+  ReadBuffers buffers;
+  const std::size_t half = ReadBuffers::kKeptBytesMax / 2;
+  std::vector<std::shared_ptr<const Bytes>> shared = {
+      buffers.share(Bytes(half)), buffers.share(Bytes(half + 1)), buffers.share(Bytes(half - 1))};
+  for (auto& bytes : shared) bytes.reset();
+  EXPECT_EQ(buffers.take().size(), half - 1);
+  EXPECT_EQ(buffers.take().size(), half);
+  EXPECT_TRUE(buffers.take().empty());
+}
+
 }  // namespace
 }  // namespace batchloom::store
