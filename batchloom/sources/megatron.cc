@@ -58,6 +58,8 @@ std::optional<WrongId> append_ids(MegatronType type, ByteSpan data, std::uint32_
 
 class MegatronReader final : public ShardReader {
   using Documents = MegatronIndex::Documents;
+  /// A random order has a few neighbours now and then: not worth buffers.
+  static constexpr std::uint64_t kInOrder = 4;
 
  public:
   MegatronReader(std::unique_ptr<ByteReader> data, MegatronIndex index, const ReadLimits& limits,
@@ -116,8 +118,8 @@ class MegatronReader final : public ShardReader {
  private:
   /// Whoever asks for one after another has them read so.
   Result<MegatronDocument> document_of(std::uint64_t record, const CallOptions& call) {
-    const bool goes_on = record == std::exchange(after_last_, record + 1);
-    if (!goes_on) {
+    in_order_ = record == std::exchange(after_last_, record + 1) ? in_order_ + 1 : 0;
+    if (in_order_ < kInOrder) {
       documents_.reset();
       return index_.document(record, call);
     }
@@ -155,7 +157,8 @@ class MegatronReader final : public ShardReader {
   std::unique_ptr<ByteReader> data_;
   MegatronIndex index_;
   std::uint64_t after_last_ = UINT64_MAX;  ///< The record that goes on from the last one.
-  std::unique_ptr<Documents> documents_;   ///< Where records were asked for in order.
+  std::uint64_t in_order_ = 0;             ///< So many have gone on from the one before.
+  std::unique_ptr<Documents> documents_;   ///< Where many have.
   ReadLimits limits_;
   const Tokenizer& tokenizer_;
 };

@@ -121,6 +121,11 @@ class MegatronIndex::Sequences {
     return Status::ok();
   }
 
+  /// Of the last one that was added; nullopt before the first.
+  std::optional<std::uint64_t> end() const {
+    return end_known_ ? std::optional(end_) : std::nullopt;
+  }
+
  private:
   /// Of the first sequence: it is where it says, and the next ones say whether that can be.
   Status read_pointer(const CallOptions& call) {
@@ -300,7 +305,12 @@ Result<MegatronDocument> MegatronIndex::Documents::next(const CallOptions& call)
   if (bounds_ == nullptr) BL_RETURN_IF_ERROR(begin(call));
   BL_ASSIGN_OR_RETURN(const std::int64_t end, bounds_->next(call));
   BL_RETURN_IF_ERROR(index_.check_bounds(number_++, sequence_, end));
-  if (end == sequence_) return index_.empty_document(static_cast<std::uint64_t>(end), call);
+  if (end == sequence_) {
+    const auto before = sequences_ == nullptr ? std::nullopt : sequences_->end();
+    if (!before) return index_.empty_document(static_cast<std::uint64_t>(end), call);
+    return MegatronDocument{
+        .place = {.offset_bytes = *before, .size_bytes = 0}, .tokens = 0, .mode = 0};
+  }
   // The sequences of all documents to come follow each other.
   if (sequences_ == nullptr) {
     sequences_ = std::make_unique<Sequences>(index_, static_cast<std::uint64_t>(sequence_),

@@ -240,7 +240,7 @@ TEST(Megatron, RecordsInOrderAreMeasuredThroughBuffers) {
     ASSERT_EQ(size.tokens, record % 3) << record;
     ASSERT_EQ(size.place.offset_bytes, (record / 3 * 3 + (record % 3 == 2 ? 1 : 0)) * 2) << record;
   }
-  EXPECT_LT(counts.reads, 20U) << "of 64 KiB each";
+  EXPECT_LT(counts.reads, 40U) << "of 64 KiB each, but for the first few";
   for (const std::uint64_t record : {7U, 29'999U, 100U, 101U, 102U, 50U}) {
     ASSERT_FALSE(reader->measure(record, {}, size).value().has_value());
     EXPECT_EQ(size.tokens, record % 3) << record;
