@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 
 #include "batchloom/base/check.h"
 #include "batchloom/base/log.h"
+#include "cli/command_line.h"
 
 namespace batchloom::cli {
 namespace {
@@ -32,6 +34,11 @@ objstore::Fd open_signals() {
 }
 
 }  // namespace
+
+void end_within(unsigned seconds) {
+  std::signal(SIGALRM, [](int) { std::_Exit(kFailed); });
+  alarm(seconds);
+}
 
 StopSignals::StopSignals(Runtime& runtime)
     : signals_(open_signals()), end_(eventfd(0, EFD_CLOEXEC)) {

@@ -9,6 +9,10 @@
 
 namespace batchloom::cli {
 
+/// In so many seconds the process ends with kFailed, unless it has ended by itself: a thread may
+/// hang in a request that nobody can stop, and would be waited for.
+void end_within(unsigned seconds);
+
 /// SIGINT and SIGTERM as a stop token, for commands that end in good order. The second signal ends
 /// the process at once: nothing that was committed is lost by that. Made before any thread is
 /// spawned, since threads inherit which signals they do not take; at most one at a time.
