@@ -141,6 +141,7 @@ class Pipeline::Impl {
   std::unique_ptr<store::ProducerSession> session_;
   std::unique_ptr<PipelineRun> run_;
   std::unique_ptr<PeriodicReclaimer> reclaimer_;
+  model::Step began_at_;  ///< The stream's next step, once nobody else could commit.
   bool is_done_ = false;
 };
 
@@ -150,6 +151,7 @@ Status Pipeline::Impl::open(const PipelineOptions& options, const CallOptions& c
   // Who was fenced may have committed since, and nobody else can from here on.
   BL_ASSIGN_OR_RETURN(const StreamSettings settings,
                       compare_settings(stream_, sources_.membership(), options.change_from, call));
+  began_at_ = settings.next_step;
   BL_ASSIGN_OR_RETURN(PipelineState state, state_of(*session_, settings, options_.graph, sources_));
   BL_RETURN_IF_ERROR(record_settings(*session_, settings, sources_.membership(), call));
   store::ManifestReader reader(stream_);
@@ -172,7 +174,8 @@ Status Pipeline::Impl::open(const PipelineOptions& options, const CallOptions& c
 Result<RunEnd> Pipeline::Impl::run(const std::stop_token& stop) {
   if (is_done_) return RunEnd::kAllSteps;
   BL_ASSIGN_OR_RETURN(const RunEnd end, run_->run(stop));
-  if (end == RunEnd::kSourcesStop && progress().next_step == model::Step(0)) {
+  const bool has_steps = began_at_ > model::Step(0) || progress().next_step > model::Step(0);
+  if (end == RunEnd::kSourcesStop && !has_steps) {
     return no_step(sources_, config_, progress().struck);
   }
   if (end != RunEnd::kStopped) BL_RETURN_IF_ERROR(session_->end_stream({}));

@@ -35,7 +35,8 @@ struct CostModel {
 
   std::uint64_t kv_bytes_per_token = 0;          ///< Of keys and values, per layer.
   std::uint64_t activation_bytes_per_token = 0;  ///< That backward needs, per layer.
-  std::uint64_t copy_bytes_per_s = 0;            ///< To and from the host, per rank.
+  /// To and from the host, per rank. 0: not known; then copies take no time.
+  std::uint64_t copy_bytes_per_s = 0;
 
   friend bool operator==(const CostModel&, const CostModel&) = default;
 };
