@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
+#include <ctime>
 #include <new>
 
 #include "batchloom/base/check.h"
@@ -23,16 +25,20 @@ class Meeting {
     shared_ = new (memory) Shared;
     for (sem_t& gate : shared_->gates) BL_CHECK(sem_init(&gate, 1, 0) == 0, "a semaphore");
   }
-  ~Meeting() { munmap(shared_, sizeof(Shared)); }
+  ~Meeting() {
+    for (sem_t& gate : shared_->gates) sem_destroy(&gate);
+    munmap(shared_, sizeof(Shared));
+  }
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Precondition: this member was in all rounds before. Rounds have one of two gates in turn, so
+  /// Ends the process where others do not come. Precondition: this member was in all rounds before. Rounds have one of two gates in turn, so
   /// that nobody who is quick goes through the gate of the round before.
   void wait(std::uint64_t round) {
     sem_t& gate = shared_->gates[round % 2];
     if (shared_->arrived.fetch_add(1) + 1 < members_) {
-      while (sem_wait(&gate) != 0) continue;  // Interrupted.
+      const timespec until{.tv_sec = std::time(nullptr) + kPatienceS, .tv_nsec = 0};
+      while (sem_timedwait(&gate, &until) != 0) BL_CHECK(errno == EINTR, "another member is gone");
       return;
     }
     shared_->arrived.store(0);
@@ -40,6 +46,8 @@ class Meeting {
   }
 
  private:
+  static constexpr std::time_t kPatienceS = 300;
+
   struct Shared {
     std::atomic<std::uint32_t> arrived = 0;
     sem_t gates[2];
