@@ -3,11 +3,11 @@
 
 #include <semaphore.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
-#include <ctime>
 #include <new>
 
 #include "batchloom/base/check.h"
@@ -32,13 +32,15 @@ class Meeting {
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
-  /// Ends the process where others do not come. Precondition: this member was in all rounds before. Rounds have one of two gates in turn, so
-  /// that nobody who is quick goes through the gate of the round before.
+  /// A signal ends the process where others do not come. Precondition: this member was in all
+  /// rounds before. Rounds have one of two gates in turn, so that nobody who is quick goes through
+  /// the gate of the round before.
   void wait(std::uint64_t round) {
     sem_t& gate = shared_->gates[round % 2];
     if (shared_->arrived.fetch_add(1) + 1 < members_) {
-      const timespec until{.tv_sec = std::time(nullptr) + kPatienceS, .tv_nsec = 0};
-      while (sem_timedwait(&gate, &until) != 0) BL_CHECK(errno == EINTR, "another member is gone");
+      alarm(kPatienceS);
+      while (sem_wait(&gate) != 0) BL_CHECK(errno == EINTR, "a gate");
+      alarm(0);
       return;
     }
     shared_->arrived.store(0);
@@ -46,7 +48,7 @@ class Meeting {
   }
 
  private:
-  static constexpr std::time_t kPatienceS = 300;
+  static constexpr unsigned kPatienceS = 300;
 
   struct Shared {
     std::atomic<std::uint32_t> arrived = 0;
