@@ -124,7 +124,7 @@ TEST(ConsumerLive, AJobThatGoesOnIsReportedWhateverCameOfLettingGo) {
       world.producer().append_small(3);
       world.objects().next(
           {.operation = Operation::kPut, .prefix = "pin/", .answer = lost, .times = 1'000});
-      EXPECT_TRUE(early->next(world.within(std::chrono::seconds(1))).is(ErrorKind::kInvalid));
+      EXPECT_EQ(early->next({}).status().error_case(), ErrorCase::kDoesNotFit);
       static_cast<void>(early->seek(early->state(), world.within(std::chrono::seconds(1))));
       world.objects().forget_script();
       has_room = true;

@@ -121,7 +121,8 @@ TEST_F(RankReaderTest, HandsOutStepsAsArraysAndTheStateAfterEach) {
   EXPECT_EQ(must(reader->next({})), nullptr) << "the end";
   EXPECT_EQ(reader->counters().at("client_steps"), 2U);
   const auto counters = reader->counters();
-  EXPECT_EQ(counters.at("client_buffers_made") + counters.at("client_buffers_reused"), 2U);
+  // More where next() did not wait for arrays that were being made ahead.
+  EXPECT_GE(counters.at("client_buffers_made") + counters.at("client_buffers_reused"), 2U);
 }
 
 TEST_F(RankReaderTest, WaitsForAStreamAndSaysWhatItWaitedFor) {
