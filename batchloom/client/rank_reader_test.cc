@@ -176,7 +176,8 @@ TEST_F(RankReaderTest, RefusesTheStateOfAnotherHistory) {
   const auto copied = must(copied_store->open_stream({}));
   TestProducer producer(*copied);
   for (int i = 0; i < 3; ++i) {
-    const TestStep step = make_whole_step({.seed = 7'000U + i, .ranks = 2, .samples = 4});
+    const TestStep step =
+        make_whole_step({.seed = 7'000U + static_cast<unsigned>(i), .ranks = 2, .samples = 4});
     producer.append(std::span(&step, 1));
   }
   RankReaderOptions resumed = options(1);
