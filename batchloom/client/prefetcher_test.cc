@@ -452,14 +452,17 @@ TEST(Prefetcher, AStallIsAWaitForWhatIsCommitted) {
   });
 }
 
+/// Which the feed knows of, and whose bytes take a second each to come.
+void commit_two_slow_steps(ClientWorld& world) {
+  world.producer().append_small(2);
+  static_cast<void>(must(world.feed().refresh({})));
+  const auto slow = [&world] { world.pass(seconds(1)); };
+  world.objects().next({.operation = Operation::kGet, .prefix = "d/", .times = 2, .before = slow});
+}
+
 TEST(Prefetcher, AStallThatManyCallsWaitForIsOne) {
   on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(2);
-    static_cast<void>(must(world.feed().refresh({})));
-    world.objects().next(
-        {.operation = Operation::kGet, .prefix = "d/", .times = 2, .before = [&world] {
-           world.pass(seconds(1));
-         }});
+    commit_two_slow_steps(world);
     Reading reading(world, 0);
     for (std::uint64_t number = 0; number < 2; ++number) {
       int calls = 1;
@@ -473,12 +476,7 @@ TEST(Prefetcher, AStallThatManyCallsWaitForIsOne) {
 
 TEST(Prefetcher, AStallThatEndedBetweenTwoCallsDoesNotGoOn) {
   on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(2);
-    static_cast<void>(must(world.feed().refresh({})));
-    world.objects().next(
-        {.operation = Operation::kGet, .prefix = "d/", .times = 2, .before = [&world] {
-           world.pass(seconds(1));
-         }});
+    commit_two_slow_steps(world);
     Reading reading(world, 0);
     EXPECT_TRUE(reading->next(world.within(milliseconds(100))).is(ErrorKind::kUnavailable));
     world.pass(seconds(5));

@@ -121,8 +121,11 @@ TEST_F(RankReaderTest, HandsOutStepsAsArraysAndTheStateAfterEach) {
   EXPECT_EQ(must(reader->next({})), nullptr) << "the end";
   EXPECT_EQ(reader->counters().at("client_steps"), 2U);
   const auto counters = reader->counters();
-  // More where next() did not wait for arrays that were being made ahead.
-  EXPECT_GE(counters.at("client_buffers_made") + counters.at("client_buffers_reused"), 2U);
+  // One a step, and another where next() did not wait for arrays that were being made ahead.
+  const std::uint64_t buffers =
+      counters.at("client_buffers_made") + counters.at("client_buffers_reused");
+  EXPECT_GE(buffers, 2U);
+  EXPECT_LE(buffers, 4U);
 }
 
 TEST_F(RankReaderTest, WaitsForAStreamAndSaysWhatItWaitedFor) {
