@@ -38,11 +38,30 @@ Status check_neighbours(const CostPoint& before, const CostPoint& after) {
       before.tokens, before.time_ps, after.tokens, after.time_ps));
 }
 
+PackTimes times_of_packs(std::vector<std::uint64_t> ns, std::uint64_t launch_ns) {
+  PackTimes packs;
+  packs.ns = std::move(ns);
+  for (std::uint64_t& time_ns : packs.ns) time_ns += launch_ns;
+  packs.least_from_ns = packs.ns;
+  for (std::size_t tokens = packs.ns.size() - 1; tokens-- > 0;) {
+    packs.least_from_ns[tokens] = std::min(packs.ns[tokens], packs.least_from_ns[tokens + 1]);
+  }
+  for (std::uint32_t tokens = 2; tokens < packs.ns.size(); ++tokens) {
+    const std::uint64_t cheapest_ns = packs.ns[packs.cheapest_tokens];
+    if (Wide{packs.ns[tokens]} * packs.cheapest_tokens < Wide{cheapest_ns} * tokens) {
+      packs.cheapest_tokens = tokens;
+    }
+  }
+  return packs;
+}
+
 }  // namespace
 
-struct CostCurve::KeptTable {
+struct CostCurve::Kept {
   Mutex mutex;
   std::shared_ptr<const std::vector<std::uint64_t>> times BL_GUARDED_BY(mutex);
+  std::shared_ptr<const PackTimes> packs BL_GUARDED_BY(mutex);
+  std::uint64_t launch_ns BL_GUARDED_BY(mutex) = 0;  ///< Of the packs.
 };
 
 Result<CostCurve> CostCurve::create(std::vector<CostPoint> points, Growth growth) {
@@ -57,7 +76,7 @@ Result<CostCurve> CostCurve::create(std::vector<CostPoint> points, Growth growth
     curve.rates_ps_.push_back(static_cast<std::int64_t>(point.time_ps / point.tokens));
   }
   curve.points_ = std::move(points);
-  curve.kept_ = std::make_shared<KeptTable>();
+  curve.kept_ = std::make_shared<Kept>();
   return curve;
 }
 
@@ -82,6 +101,22 @@ std::shared_ptr<const std::vector<std::uint64_t>> CostCurve::table_ns(std::uint3
     kept_->times = std::make_shared<std::vector<std::uint64_t>>(times_ns(most));
   }
   return kept_->times;
+}
+
+std::shared_ptr<const PackTimes> CostCurve::pack_times(std::uint64_t launch_ns,
+                                                       std::uint32_t capacity) const {
+  const auto make = [&] {
+    return std::make_shared<PackTimes>(times_of_packs(times_ns(capacity), launch_ns));
+  };
+  if (kept_ == nullptr) return make();
+  const MutexLock lock(kept_->mutex);
+  const bool is_kept = kept_->packs != nullptr && kept_->launch_ns == launch_ns &&
+                       kept_->packs->ns.size() == capacity + std::size_t{1};
+  if (!is_kept) {
+    kept_->packs = make();
+    kept_->launch_ns = launch_ns;
+  }
+  return kept_->packs;
 }
 
 /// Several times as fast as one by one.

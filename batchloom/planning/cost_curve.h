@@ -18,6 +18,14 @@ struct CostPoint {
   friend bool operator==(const CostPoint&, const CostPoint&) = default;
 };
 
+/// What packs of up to a rank's capacity take: a curve's times and a launch each.
+struct PackTimes {
+  std::vector<std::uint64_t> ns;  ///< By tokens, from 0 on.
+  /// Of so many tokens or more: by rounding, more of them may take less.
+  std::vector<std::uint64_t> least_from_ns;
+  std::uint32_t cheapest_tokens = 1;  ///< By token; of equal ones the fewest.
+};
+
 /// The time that one layer takes for n tokens, through measured points. Integers only, so that it
 /// is the same everywhere:
 ///
@@ -51,6 +59,11 @@ class CostCurve {
   /// where more is asked for: planning asks in every step.
   std::shared_ptr<const std::vector<std::uint64_t>> table_ns(std::uint32_t most) const;
 
+  /// Of packs of 1 to `capacity` tokens, of which there is at least 1. Kept like table_ns(), for
+  /// the launch and capacity that were asked for last.
+  std::shared_ptr<const PackTimes> pack_times(std::uint64_t launch_ns,
+                                              std::uint32_t capacity) const;
+
   std::span<const CostPoint> points() const { return points_; }
   Growth growth() const { return growth_; }
 
@@ -59,7 +72,7 @@ class CostCurve {
   }
 
  private:
-  struct KeptTable;
+  struct Kept;
 
   std::vector<std::uint64_t> times_ns(std::uint32_t most) const;
   /// Between points i - 1 and i.
@@ -68,7 +81,7 @@ class CostCurve {
   std::vector<CostPoint> points_;
   std::vector<std::int64_t> rates_ps_;  ///< Per token, by point.
   Growth growth_ = Growth::kLinear;
-  std::shared_ptr<KeptTable> kept_;  ///< Null where there are no points.
+  std::shared_ptr<Kept> kept_;  ///< Null where there are no points.
 };
 
 }  // namespace batchloom::planning

@@ -164,6 +164,39 @@ TEST(CostCurve, MakesItsTableOnce) {
   EXPECT_EQ(first.table_ns(3), copied.table_ns(16));
 }
 
+TEST(CostCurve, PacksOfMoreTokensMayTakeLessByRounding) {
+  // The rate falls by 1 ps every second token.
+  const auto packs = curve({{1000, 1'000'000}, {1008, 1'003'968}}).pack_times(7, 1008);
+  EXPECT_EQ(packs->ns[1001], 1008U);
+  EXPECT_EQ(packs->ns[1002], 1007U);
+  EXPECT_EQ(packs->least_from_ns[1001], 1007U);
+  EXPECT_EQ(packs->least_from_ns[1002], 1007U);
+}
+
+RC_GTEST_PROP(CostCurve, PacksTakeACurvesTimesAndALaunch, ()) {
+  const CostCurve drawn = curve(*any_points(), Growth::kLinear);
+  for (int i = 0; i < 3; ++i) {
+    const auto launch_ns = *rc::gen::element<std::uint64_t>(0, 1, 5000);
+    const auto capacity =
+        *rc::gen::inRange<std::uint32_t>(1, std::min(drawn.points().back().tokens + 20, 3000U));
+    const auto packs = drawn.pack_times(launch_ns, capacity);
+    RC_ASSERT(drawn.pack_times(launch_ns, capacity) == packs);
+    RC_ASSERT(packs->ns.size() == capacity + std::size_t{1});
+    std::uint64_t least = UINT64_MAX;
+    std::uint32_t cheapest = capacity;
+    const auto rate = [&](std::uint32_t tokens) {
+      return static_cast<long double>(packs->ns[tokens]) / tokens;
+    };
+    for (std::uint32_t tokens = capacity; tokens > 0; --tokens) {
+      if (packs->ns[tokens] != drawn.time_ns(tokens) + launch_ns) RC_FAIL("another time");
+      least = std::min(least, packs->ns[tokens]);
+      if (packs->least_from_ns[tokens] != least) RC_FAIL("not the least from there on");
+      if (rate(tokens) <= rate(cheapest)) cheapest = tokens;
+    }
+    RC_ASSERT(packs->cheapest_tokens == cheapest);
+  }
+}
+
 /// The definition once more, in floating point and without the rounding.
 
 RC_GTEST_PROP(CostCurve, AgreesWithItsDefinition, ()) {

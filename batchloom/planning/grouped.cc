@@ -47,7 +47,6 @@ class GroupedPlan {
   /// Of one layer of a stage. Packs of the cheapest size are the least that tokens cost.
   Result<GroupedWork> work() const {
     BL_RETURN_IF_ERROR(check_samples());
-    const std::vector<std::uint64_t> least_rest = least_rest_from();
     GroupedWork work;
     std::uint64_t tokens = 0;
     for (const model::PlanSample& sample : samples_) {
@@ -55,7 +54,8 @@ class GroupedPlan {
       work.least_total_ns += attention_ns(sample);
       tokens += sample.tokens;
       work.least_longest_ns =
-          std::max(work.least_longest_ns, attention_ns(sample) + least_rest[share_of(sample)]);
+          std::max(work.least_longest_ns,
+                   attention_ns(sample) + costs_.least_rest_from_ns(share_of(sample)));
     }
     work.least_longest_ns *= pipeline_.stages();
     work.least_total_ns += costs_.least_rest_ns(tokens / degree_) + groups_ * least_bubble_ns();
@@ -174,19 +174,6 @@ class GroupedPlan {
   std::uint64_t least_bubble_ns() const {
     if (pipeline_.stages() == 1 || samples_.empty()) return 0;
     return (pipeline_.stages() - 1) * least_phases_from(pipeline_, costs_)[1].total_ns();
-  }
-
-  /// The least time of so many tokens or more, attention apart: by rounding, more tokens may take
-  /// less by some ns.
-  std::vector<std::uint64_t> least_rest_from() const {
-    std::vector<std::uint64_t> least(options_.capacity_tokens + std::size_t{1}, UINT64_MAX);
-    for (std::uint32_t tokens = options_.capacity_tokens; tokens > 0; --tokens) {
-      least[tokens] = costs_.rest_ns(tokens);
-      if (tokens < options_.capacity_tokens) {
-        least[tokens] = std::min(least[tokens], least[tokens + 1]);
-      }
-    }
-    return least;
   }
 
   model::HdpRank rank_at(std::uint32_t group, std::uint32_t place) const {

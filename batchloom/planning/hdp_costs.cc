@@ -54,13 +54,8 @@ Result<HdpCosts> HdpCosts::create(const CostModel& model, const HdpShape& shape)
 
 HdpCosts::HdpCosts(const CostModel& model, const HdpShape& shape) : model_(model), shape_(shape) {
   attention_ns_ = model.attention.table_ns(shape.capacity_tokens);
-  linear_ns_ = model.linear.table_ns(shape.capacity_tokens);
-  for (std::uint32_t tokens = 2; tokens <= shape.capacity_tokens; ++tokens) {
-    if (Wide{rest_ns(tokens)} * best_pack_tokens_ < Wide{rest_ns(best_pack_tokens_)} * tokens) {
-      best_pack_tokens_ = tokens;
-    }
-  }
-  least_per_token_ = rest_ns(best_pack_tokens_) * 1024 / best_pack_tokens_;
+  packs_ = model.linear.pack_times(model.launch_ns, shape.capacity_tokens);
+  least_per_token_ = packs_->ns[packs_->cheapest_tokens] * 1024 / packs_->cheapest_tokens;
 }
 
 PhaseTimes HdpCosts::gang_phases(std::uint64_t attention_ns, std::uint32_t tokens,
@@ -130,7 +125,8 @@ model::OffloadRatio HdpCosts::offload(std::uint32_t share) const {
 }
 
 std::uint64_t HdpCosts::least_rest_ns(std::uint64_t tokens) const {
-  return static_cast<std::uint64_t>(Wide{tokens} * rest_ns(best_pack_tokens_) / best_pack_tokens_);
+  const std::uint32_t cheapest = packs_->cheapest_tokens;
+  return static_cast<std::uint64_t>(Wide{tokens} * packs_->ns[cheapest] / cheapest);
 }
 
 }  // namespace batchloom::planning

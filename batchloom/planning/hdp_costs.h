@@ -69,8 +69,13 @@ class HdpCosts {
   }
   /// All of a micro-batch but its attention.
   std::uint64_t rest_ns(std::uint32_t tokens) const {
-    return model_.launch_ns + (tokens <= shape_.capacity_tokens ? (*linear_ns_)[tokens]
-                                                                : model_.linear.time_ns(tokens));
+    return tokens <= shape_.capacity_tokens ? packs_->ns[tokens]
+                                            : model_.launch_ns + model_.linear.time_ns(tokens);
+  }
+  /// The least that a pack of so many tokens or more takes, attention apart. Precondition: at most
+  /// the capacity.
+  std::uint64_t least_rest_from_ns(std::uint32_t tokens) const {
+    return packs_->least_from_ns[tokens];
   }
   /// Of a sample of so many tokens, whose attention takes attention_ns, if the gang's ring
   /// exchanges through links[level].
@@ -125,10 +130,8 @@ class HdpCosts {
 
   CostModel model_;
   HdpShape shape_;
-  using Table = std::shared_ptr<const std::vector<std::uint64_t>>;
-  Table attention_ns_;  ///< By tokens, up to the capacity.
-  Table linear_ns_;
-  std::uint32_t best_pack_tokens_ = 1;
+  std::shared_ptr<const std::vector<std::uint64_t>> attention_ns_;  ///< By tokens, to the capacity.
+  std::shared_ptr<const PackTimes> packs_;
   std::uint64_t least_per_token_ = 0;
 };
 

@@ -27,15 +27,6 @@ std::uint64_t weigh_degrees(const HdpCosts& costs, LongSample& sample,
   return least_work_ns;
 }
 
-/// Of a pack with so many tokens or more: by rounding, more of them may take less.
-std::uint64_t least_rest_from(const HdpCosts& costs, std::uint32_t tokens) {
-  std::uint64_t least_ns = costs.rest_ns(tokens);
-  while (++tokens <= costs.shape().capacity_tokens) {
-    least_ns = std::min(least_ns, costs.rest_ns(tokens));
-  }
-  return least_ns;
-}
-
 }  // namespace
 
 const DegreeChoice* HdpProblem::within(const LongSample& sample, std::uint64_t time_ns) const {
@@ -83,7 +74,7 @@ Result<HdpProblem> make_problem(const HdpCosts& costs, std::span<const std::uint
   if (!problem.shorts.empty()) {
     const ShortSample& longest = problem.shorts.front();
     problem.longest_bound_ns = std::max(
-        problem.longest_bound_ns, longest.attention_ns + least_rest_from(costs, longest.tokens));
+        problem.longest_bound_ns, longest.attention_ns + costs.least_rest_from_ns(longest.tokens));
   }
   problem.work_bound_ns = (work_ns + costs.least_rest_ns(short_tokens)) / shape.ranks;
   return problem;
