@@ -64,9 +64,9 @@ Result<BatchContext> describe_object(const Stream& stream, const Entry& entry,
 Result<std::shared_ptr<const Bytes>> get_range(const Stream& stream, const BatchContext& object,
                                                Slice range, const CallOptions& call,
                                                ReadBuffers* buffers) {
-  auto data =
-      stream.objects().get_into(buffers == nullptr ? Bytes() : buffers->take(), object.key,
-                                {.offset = range.offset_bytes, .length = range.size_bytes}, call);
+  auto data = stream.objects().get_into(
+      buffers == nullptr ? Bytes() : buffers->take(range.size_bytes), object.key,
+      {.offset = range.offset_bytes, .length = range.size_bytes}, call);
   if (data.is(ErrorKind::kInvalid)) return explain_refusal(stream, object, data.status(), call);
   if (!data.is_ok()) return data.status();
   if (!*data) return missing(object);

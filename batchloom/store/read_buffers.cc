@@ -1,47 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/store/read_buffers.h"
 
+#include <iterator>
 #include <utility>
 #include <vector>
 
 #include "batchloom/base/mutex.h"
 
 namespace batchloom::store {
-namespace {
-
-/// A rank works on one step, has the arrays of the next one made and reads a third.
-constexpr std::size_t kBuffersKept = 4;
-
-}  // namespace
 
 class ReadBuffers::Shelf {
  public:
-  Bytes take() {
+  Bytes take(std::size_t size_bytes) {
     const MutexLock lock(mutex_);
-    if (kept_.empty()) return {};
-    Bytes last = std::move(kept_.back());
-    kept_.pop_back();
-    kept_bytes_ -= last.capacity();
-    return last;
+    auto best = kept_.end();
+    for (auto it = kept_.begin(); it != kept_.end(); ++it) {
+      if (it->capacity() < size_bytes || it->capacity() / 2 > size_bytes) continue;
+      if (best == kept_.end() || it->capacity() < best->capacity()) best = it;
+    }
+    if (best == kept_.end()) return {};
+    Bytes found = std::move(*best);
+    kept_.erase(best);
+    kept_bytes_ -= found.capacity();
+    return found;
   }
 
   void keep(Bytes bytes) {
+    if (bytes.capacity() > kKeptBytesMax) return;
+    std::vector<Bytes> dropped;  // Freed without the lock.
     const MutexLock lock(mutex_);
-    if (kept_.size() == kBuffersKept || bytes.capacity() > kKeptBytesMax - kept_bytes_) return;
     kept_bytes_ += bytes.capacity();
     kept_.push_back(std::move(bytes));
+    const auto first = kept_.begin();
+    auto end = first;
+    for (; kept_bytes_ > kKeptBytesMax; ++end) kept_bytes_ -= end->capacity();
+    std::move(first, end, std::back_inserter(dropped));
+    kept_.erase(first, end);
   }
 
  private:
   Mutex mutex_;
-  std::vector<Bytes> kept_ BL_GUARDED_BY(mutex_);
+  std::vector<Bytes> kept_ BL_GUARDED_BY(mutex_);  ///< As they were let go.
   std::size_t kept_bytes_ BL_GUARDED_BY(mutex_) = 0;
 };
 
 ReadBuffers::ReadBuffers() : shelf_(std::make_shared<Shelf>()) {}
 
-Bytes ReadBuffers::take() {
-  return shelf_->take();
+Bytes ReadBuffers::take(std::size_t size_bytes) {
+  return shelf_->take(size_bytes);
 }
 
 std::shared_ptr<const Bytes> ReadBuffers::share(Bytes bytes) {

@@ -10,41 +10,48 @@ namespace {
 
 TEST(ReadBuffers, GiveOutWhatWasLetGo) {
   ReadBuffers buffers;
-  EXPECT_TRUE(buffers.take().empty());
+  EXPECT_TRUE(buffers.take(200).empty());
   auto bytes = buffers.share(Bytes(200));
   const std::byte* const memory = bytes->data();
   auto also = bytes;
   bytes.reset();
-  EXPECT_TRUE(buffers.take().empty()) << "somebody still shares it";
+  EXPECT_TRUE(buffers.take(200).empty()) << "somebody still shares it";
   also.reset();
-  const Bytes again = buffers.take();
+  const Bytes again = buffers.take(200);
   EXPECT_EQ(again.data(), memory);
   EXPECT_EQ(again.size(), 200U);
-  EXPECT_TRUE(buffers.take().empty()) << "once";
+  EXPECT_TRUE(buffers.take(200).empty()) << "once";
 }
 
-TEST(ReadBuffers, KeepTheFirstFewOfManyAndMayEndFirst) {
-  auto buffers = std::make_unique<ReadBuffers>();
+TEST(ReadBuffers, GiveOutTheSmallestThatWillDo) {
+  ReadBuffers buffers;
   std::vector<std::shared_ptr<const Bytes>> shared;
-  for (std::size_t i = 0; i < 6; ++i) shared.push_back(buffers->share(Bytes(10)));
-  const auto last = shared.back();
+  for (const std::size_t size : {100, 300, 200, 250}) shared.push_back(buffers.share(Bytes(size)));
   shared.clear();
-  std::size_t kept = 0;
-  while (!buffers->take().empty()) ++kept;
-  EXPECT_EQ(kept, 4U);
+  EXPECT_TRUE(buffers.take(301).empty());
+  EXPECT_TRUE(buffers.take(49).empty()) << "most of it would not be used";
+  EXPECT_EQ(buffers.take(201).size(), 250U);
+  EXPECT_EQ(buffers.take(201).size(), 300U);
+  EXPECT_EQ(buffers.take(50).size(), 100U);
+  EXPECT_EQ(buffers.take(200).size(), 200U);
+}
+
+TEST(ReadBuffers, MayEndFirst) {
+  auto buffers = std::make_unique<ReadBuffers>();
+  const auto last = buffers->share(Bytes(10));
   buffers.reset();
   EXPECT_EQ(last->size(), 10U);
 }
 
-TEST(ReadBuffers, DoNotKeepMoreThanTheirBound) {
+TEST(ReadBuffers, KeepTheLastOfWhatIsAboveTheirBound) {
   ReadBuffers buffers;
   const std::size_t half = ReadBuffers::kKeptBytesMax / 2;
-  std::vector<std::shared_ptr<const Bytes>> shared = {
-      buffers.share(Bytes(half)), buffers.share(Bytes(half + 1)), buffers.share(Bytes(half - 1))};
-  for (auto& bytes : shared) bytes.reset();
-  EXPECT_EQ(buffers.take().size(), half - 1);
-  EXPECT_EQ(buffers.take().size(), half);
-  EXPECT_TRUE(buffers.take().empty());
+  for (const std::size_t size : {half, half + 1, half - 1}) buffers.share(Bytes(size)).reset();
+  EXPECT_EQ(buffers.take(half).size(), half + 1);
+  EXPECT_TRUE(buffers.take(half).empty());
+  buffers.share(Bytes(2 * half + 1)).reset();
+  EXPECT_TRUE(buffers.take(2 * half).empty()) << "too large to be kept";
+  EXPECT_EQ(buffers.take(half - 1).size(), half - 1);
 }
 
 }  // namespace
