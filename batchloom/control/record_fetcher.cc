@@ -15,6 +15,9 @@ namespace {
 /// Each may keep sources::kKeptBytes of buffers.
 constexpr std::size_t kIdleReaders = 64;
 
+/// And what lies beyond in the last of the records that are read in one call.
+constexpr std::uint64_t kReadTogetherBytes = std::uint64_t{256} << 10;
+
 }  // namespace
 
 /// One order through its samples, which it takes as they lie in their shards: a block may have
@@ -127,10 +130,38 @@ class RecordFetcher::Order {
            sample.place.size_bytes == std::uint64_t{sample.tokens} * plain.id_bytes;
   }
 
-  /// Straight into the block, neighbours together.
+  /// Straight into the block, some at a time: their ids are looked at while they are in a cache.
   Status read_whole(Reader& reader, sources::ByteReader& file, std::span<const Wanted> wanted) {
+    while (!wanted.empty()) {
+      std::size_t count = 0;
+      for (std::uint64_t bytes = 0; count < wanted.size() && bytes < kReadTogetherBytes; ++count) {
+        bytes += wanted[count].sample->place.size_bytes;
+      }
+      BL_RETURN_IF_ERROR(read_together(reader, file, wanted.first(count)));
+      wanted = wanted.subspan(count);
+    }
+    return Status::ok();
+  }
+
+  Status read_together(Reader& reader, sources::ByteReader& file, std::span<const Wanted> wanted) {
     const std::size_t first = builder_.samples();
     for (const Wanted& one : wanted) BL_RETURN_IF_ERROR(builder_.add_whole(*one.sample));
+    note(wanted.front(), FetchStage::kReadMany);
+    BL_RETURN_IF_ERROR(file.read_all(stretches_of(wanted, first), call_));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (builder_.fits_vocab(first + i)) continue;
+      BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, wanted[i]));
+      if (!good) continue;
+      return Status::conflict(fmt::format(
+          "{}: record {} was read twice, and not with the same ids: is the file being written?",
+          reader.name(), wanted[i].place.record));
+    }
+    return Status::ok();
+  }
+
+  /// Where the builder's samples from `first` on come from, neighbours as one.
+  std::vector<sources::ReadStretch> stretches_of(std::span<const Wanted> wanted,
+                                                 std::size_t first) {
     std::vector<sources::ReadStretch> stretches;
     stretches.reserve(wanted.size());
     for (std::size_t i = 0; i < wanted.size(); ++i) {
@@ -143,17 +174,7 @@ class RecordFetcher::Order {
         stretches.push_back({offset, tokens});
       }
     }
-    note(wanted.front(), FetchStage::kReadMany);
-    BL_RETURN_IF_ERROR(file.read_all(stretches, call_));
-    for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (builder_.fits_vocab(first + i)) continue;
-      BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, wanted[i]));
-      if (!good) continue;
-      return Status::conflict(fmt::format(
-          "{}: record {} was read twice, and not with the same ids: is the file being written?",
-          reader.name(), wanted[i].place.record));
-    }
-    return Status::ok();
+    return stretches;
   }
 
   /// Into content_. False, and it is noted, where the record is bad.
