@@ -39,7 +39,7 @@ constexpr std::uint64_t kKiB = 1 << 10;
 
 struct Effort {
   std::vector<std::uint64_t> sample_bytes = {kKiB, 4 * kKiB, 64 * kKiB, 256 * kKiB, 1024 * kKiB};
-  std::uint64_t steps = 128;
+  std::uint64_t steps = 256;
   int rounds = 5;
   std::uint64_t trained_steps = 100;
   double compute_s = 0.25;
