@@ -146,6 +146,7 @@ class ConsumerActor {
         .plan_step = nullptr,
         .start = tally.next,
         .samples_hash = tally.samples_hash,
+        .last = tally.last,
         .min_slot = trainer_.min_slot(),
         // It has been there before, so neither matters.
         .beyond_end = one_in(runtime_, 2) ? client::BeyondEnd::kWait : client::BeyondEnd::kRefuse,
@@ -244,9 +245,11 @@ class ConsumerActor {
     const Tally tally = one_in(runtime_, 3) ? any_saved() : any_checkpoint();
     const bool opens = leads() && tally.next < judge_.tally().next;
     if (opens) world_.judge().cursor_opening(trainer_.group(), tally.next);
-    const Status sought = consumer_->seek(
-        {.stream = stream_.uuid(), .next_step = tally.next, .samples_hash = tally.samples_hash},
-        {});
+    const Status sought = consumer_->seek({.stream = stream_.uuid(),
+                                           .next_step = tally.next,
+                                           .samples_hash = tally.samples_hash,
+                                           .last = tally.last},
+                                          {});
     if (opens && sought.is(ErrorKind::kNotFound)) {
       trimmed(tally.next);
       return Status::ok();

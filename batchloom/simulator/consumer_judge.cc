@@ -25,6 +25,11 @@ std::uint64_t hash_after(std::uint64_t before, std::uint64_t samples_digest) {
   return digest.value();
 }
 
+std::string to_string(const std::optional<client::DeliveredStep>& last) {
+  if (!last) return "no step";
+  return fmt::format("step {} with digest {:016x}", last->step.value, last->samples_digest);
+}
+
 }  // namespace
 
 void ConsumerJudge::fail(std::string_view rule, std::string_view text) {
@@ -93,6 +98,7 @@ void ConsumerJudge::delivered(const StepBatch& batch) {
   }
   for (Step step = tally_.next; step < batch.step; ++step) tally_.passed_over.push_back(step);
   tally_.samples_hash = hash_after(tally_.samples_hash, batch.samples_digest);
+  tally_.last = client::DeliveredStep{batch.step, batch.samples_digest};
   for (const store::RunMicroBatch& micro_batch : batch.micro_batches) {
     for (const store::RunPiece& piece : micro_batch.pieces) tally_.tokens += piece.hi - piece.lo;
   }
@@ -132,9 +138,15 @@ void ConsumerJudge::at_end() {
 }
 
 void ConsumerJudge::state_told(const ConsumerState& state) {
-  if (state.next_step == tally_.next && state.samples_hash == tally_.samples_hash) return;
-  fail("I7", fmt::format("its state is step {} with hash {:016x}; it was given steps with {:016x}",
-                         state.next_step.value, state.samples_hash, tally_.samples_hash));
+  if (state.next_step != tally_.next || state.samples_hash != tally_.samples_hash) {
+    fail("I7",
+         fmt::format("its state is step {} with hash {:016x}; it was given steps with {:016x}",
+                     state.next_step.value, state.samples_hash, tally_.samples_hash));
+  }
+  if (state.last != tally_.last) {
+    fail("I7", fmt::format("its state has seen {} last; it was given {}", to_string(state.last),
+                           to_string(tally_.last)));
+  }
 }
 
 void ConsumerJudge::check_whole(Step end) {

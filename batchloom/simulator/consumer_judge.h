@@ -2,7 +2,7 @@
 // Judges what one consumer is told, step by step, against what has happened and what its producers
 // made:
 //
-//   I7   it gets every step once, in order, and its hash of them is right
+//   I7   it gets every step once, in order, and its state tells them: their hash, and the last one
 //   I13  each with the content that its producer made for this very step and rank
 //   I15  it passes over the steps, and over those only, that the head it opened with skips; that is
 //        the very head that it asked for, or a newer one that skips nothing it has yet to read; and
@@ -22,6 +22,7 @@ struct Tally {
   store::Step base;  ///< Where its training began.
   store::Step next;
   std::uint64_t samples_hash = 0;
+  std::optional<client::DeliveredStep> last;
   std::uint64_t tokens = 0;
   std::vector<store::Step> passed_over;
   friend bool operator==(const Tally&, const Tally&) = default;

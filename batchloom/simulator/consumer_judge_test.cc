@@ -85,7 +85,8 @@ TEST_F(ConsumerJudgeTest, EveryStepInOrderToTheEnd) {
   std::uint64_t hash = 0;
   for (const std::uint64_t step : {0U, 1U, 2U, 3U})
     hash = client::next_samples_hash(hash, batch(step).samples_digest);
-  judge_.state_told({.stream = {}, .next_step = Step(4), .samples_hash = hash});
+  const client::DeliveredStep last{Step(3), batch(3).samples_digest};
+  judge_.state_told({.stream = {}, .next_step = Step(4), .samples_hash = hash, .last = last});
   EXPECT_TRUE(stream_.is_right());
 }
 
@@ -253,12 +254,28 @@ TEST_F(ConsumerJudgeTest, I15AnEndBeforeTheHeadThatWasAskedForIsOver) {
 
 TEST_F(ConsumerJudgeTest, I7ItsStateIsWhatItWasGiven) {
   deliver({0});
-  judge_.state_told(
-      {.stream = {}, .next_step = Step(2), .samples_hash = judge_.tally().samples_hash});
-  EXPECT_TRUE(stream_.breaks_only("I7", "its state is step 2"));
-  stream_.violations() = {};
-  judge_.state_told({.stream = {}, .next_step = Step(1), .samples_hash = 3});
-  EXPECT_TRUE(stream_.breaks_only("I7", "with hash 0000000000000003"));
+  const client::ConsumerState right{.stream = {},
+                                    .next_step = Step(1),
+                                    .samples_hash = judge_.tally().samples_hash,
+                                    .last = judge_.tally().last};
+  judge_.state_told(right);
+  EXPECT_TRUE(stream_.is_right());
+  const auto expect_wrong = [&](const client::ConsumerState& told, const char* reason) {
+    judge_.state_told(told);
+    EXPECT_TRUE(stream_.breaks_only("I7", reason));
+    stream_.violations() = {};
+  };
+  client::ConsumerState state = right;
+  state.next_step = Step(2);
+  expect_wrong(state, "its state is step 2");
+  state = right;
+  state.samples_hash = 3;
+  expect_wrong(state, "with hash 0000000000000003");
+  state = right;
+  state.last.reset();
+  expect_wrong(state, "its state has seen no step last; it was given step 0 with digest");
+  state.last = {Step(0), 5};
+  expect_wrong(state, "seen step 0 with digest 0000000000000005 last; it was given step 0");
 }
 
 TEST_F(ConsumerJudgeTest, I7TheWholeTrainingIsTheWholeStream) {
