@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
@@ -31,3 +32,27 @@ def test_compressed_shards_hold_what_was_compressed(tmp_path: Path) -> None:
         plain = (FIXTURES / "shards" / shard).read_bytes()
         assert content(tmp_path / name) == plain, name
         assert content(FIXTURES / "compressed" / name) == plain, name
+
+
+def members(path: Path) -> list[tuple[str, int, bytes]]:
+    """tarfile sees through gzip; zstd it does not know."""
+    with tarfile.open(path) as file:
+        return [
+            (one.name, one.offset, file.extractfile(one).read() if one.isreg() else b"")
+            for one in file.getmembers()
+        ]
+
+
+def test_tars_are_fresh(tmp_path: Path) -> None:
+    """Other versions of tar may write other bytes around the same members."""
+    subprocess.run([sys.executable, FIXTURES / "write_tars.py", tmp_path], check=True)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == sorted(path.name for path in (FIXTURES / "tars").iterdir())
+    for name in written:
+        new, old = tmp_path / name, FIXTURES / "tars" / name
+        if name.endswith(".records"):
+            assert new.read_text() == old.read_text(), name
+        elif name.endswith(".zst"):
+            assert content(old) == old.with_suffix("").read_bytes(), name
+        else:
+            assert members(new) == members(old), name

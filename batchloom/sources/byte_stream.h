@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -25,9 +26,19 @@ class ByteStream {
   /// end of the content only. Blocks for as long as the storage does. After an error the stream is
   /// of no use any more.
   virtual Result<std::size_t> read(std::span<std::byte> out, const CallOptions& call) = 0;
+
+  /// Steps over up to so many bytes that need not be read for it; says how many. No I/O.
+  virtual std::uint64_t skip(std::uint64_t /*bytes*/) { return 0; }
+};
+
+struct FileStretch {
+  std::uint64_t offset = 0;
+  std::uint64_t size_bytes = 0;
 };
 
 /// The bytes of a file as they are. `file` must outlive the stream.
 std::unique_ptr<ByteStream> stream_of(ByteReader& file);
+/// Those of a stretch, which lies within the file.
+std::unique_ptr<ByteStream> stream_of(ByteReader& file, const FileStretch& stretch);
 
 }  // namespace batchloom::sources

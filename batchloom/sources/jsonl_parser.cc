@@ -96,10 +96,14 @@ bool is_number(std::string_view token) {
   return token.empty();
 }
 
+/// Without what may stand behind it.
+std::string_view token_text(std::string_view token) {
+  return token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
+}
+
 /// A number as the line has it.
 std::string_view token_of(ondemand::value value) {
-  const std::string_view token = value.raw_json_token();
-  return token.substr(0, token.find_last_not_of(" \t\r\n") + 1);
+  return token_text(value.raw_json_token());
 }
 
 Fault check_value(ondemand::value value, int depth);
@@ -178,11 +182,13 @@ class JsonlParser::Simdjson {
   }
 
   Result<Fault> parse(std::string_view line, JsonlTexts& texts, Record& out) {
-    // How much memory a host has must not decide which records are bad.
-    if (reserve(line.size()) != simdjson::SUCCESS) {
-      return Status::exhausted(fmt::format("no memory to parse a line of {} bytes", line.size()));
-    }
+    BL_RETURN_IF_ERROR(reserve_for(line));
     return parse_object(line, texts, out);
+  }
+
+  Result<Fault> parse_list(std::string_view text, Record& out) {
+    BL_RETURN_IF_ERROR(reserve_for(text));
+    return parse_whole_list(text, out);
   }
 
   void shrink() {
@@ -190,6 +196,32 @@ class JsonlParser::Simdjson {
   }
 
  private:
+  /// How much memory a host has must not decide which records are bad.
+  Status reserve_for(std::string_view line) {
+    if (reserve(line.size()) == simdjson::SUCCESS) return Status::ok();
+    return Status::exhausted(fmt::format("no memory to parse a line of {} bytes", line.size()));
+  }
+
+  Fault parse_whole_list(std::string_view text, Record& out) {
+    ondemand::document document;
+    const simdjson::padded_string_view padded(text, text.size() + kPaddingBytes);
+    if (const auto error = parser_->iterate(padded).get(document)) return fault_of(error);
+    ondemand::json_type type{};
+    if (const auto error = document.type().get(type)) return fault_of(error);
+    const std::size_t which = names_[0].empty() ? 1 : 0;
+    if (type != ondemand::json_type::array) return wrong_type(names_[which], type, "a list");
+    // The parser looks for the end of an object only.
+    if (!token_text(text).ends_with(']')) {
+      return JsonlFault{BadRecordReason::kSyntax,
+                        "no list alone: it has no end, or something follows it"};
+    }
+    ondemand::value value;
+    if (const auto error = document.get_value().get(value)) return fault_of(error);
+    if (Fault fault = which == 0 ? take_ids(value, out) : take_mask(value, out)) return fault;
+    if (document.current_location().error() == simdjson::OUT_OF_BOUNDS) return std::nullopt;
+    return JsonlFault{BadRecordReason::kSyntax, "no list alone: something follows it"};
+  }
+
   Fault parse_object(std::string_view line, JsonlTexts& texts, Record& out) {
     ondemand::document document;
     const simdjson::padded_string_view padded(line, line.size() + kPaddingBytes);
@@ -347,6 +379,11 @@ JsonlParser::~JsonlParser() = default;
 Result<std::optional<JsonlFault>> JsonlParser::parse(std::string_view padded_line,
                                                      JsonlTexts& texts, Record& out) {
   return simdjson_->parse(padded_line, texts, out);
+}
+
+Result<std::optional<JsonlFault>> JsonlParser::parse_list(std::string_view padded_text,
+                                                          Record& out) {
+  return simdjson_->parse_list(padded_text, out);
 }
 
 void JsonlParser::shrink() {

@@ -47,6 +47,10 @@ class JsonlParser {
   /// `exhausted` where that cannot be had.
   Result<std::optional<JsonlFault>> parse(std::string_view padded_line, JsonlTexts& texts,
                                           Record& out);
+
+  /// The same for a text that is the list of TokenFields alone: of ids, or the mask where the
+  /// fields name nothing else.
+  Result<std::optional<JsonlFault>> parse_list(std::string_view padded_text, Record& out);
   void shrink();
 
  private:

@@ -7,35 +7,17 @@
 #include <cstring>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "batchloom/base/bytes.h"
 #include "batchloom/sources/faults.h"
+#include "batchloom/sources/utf8.h"
 
 namespace batchloom::sources {
 namespace {
 
 constexpr std::size_t kScanBufferBytes = 256 << 10;
-/// Of a file, what tells its encoding.
-constexpr std::size_t kSniffedBytes = 4;
-
-using std::string_view_literals::operator""sv;
-
-/// What else than UTF-8 a file is that begins with `start`; empty where nothing says so.
-std::string_view foreign_encoding(std::string_view start) {
-  if (start.starts_with("\xff\xfe\0\0"sv) || start.starts_with("\0\0\xfe\xff"sv)) return "UTF-32";
-  if (start.starts_with("\xff\xfe"sv) || start.starts_with("\xfe\xff"sv)) return "UTF-16";
-  if (start.starts_with("\x1f\x8b"sv)) return "gzip";
-  if (start.starts_with("\x28\xb5\x2f\xfd"sv)) return "zstd";
-  if (start.size() < kSniffedBytes) return {};
-  // Without a mark: JSON begins with two characters of ASCII.
-  const auto has = [&](std::size_t i) { return start[i] != '\0'; };
-  if (has(0) != has(1) && has(0) == has(2) && has(1) == has(3)) return "UTF-16";
-  if (!has(1) && !has(2) && has(0) != has(3)) return "UTF-32";
-  return {};
-}
-
 Status check_encoding(std::string_view start, std::string_view name) {
+  // JSON begins with two characters of ASCII.
   const std::string_view encoding = foreign_encoding(start);
   if (encoding.empty()) return Status::ok();
   const bool compressed = encoding == "gzip" || encoding == "zstd";
@@ -94,25 +76,13 @@ class LineSplitter {
   const PlaceSink& found_;
 };
 
-class OffsetsInMemory final : public RecordOffsets {
- public:
-  explicit OffsetsInMemory(std::vector<RecordPlace> places) : places_(std::move(places)) {}
-
-  std::uint64_t count() const override { return places_.size(); }
-  RecordPlace place(std::uint64_t record) const override { return places_[record]; }
-
- private:
-  std::vector<RecordPlace> places_;
-};
-
 }  // namespace
 
 Status scan_jsonl(ByteStream& content, const CallOptions& call, const PlaceSink& found) {
   Bytes buffer(kScanBufferBytes);
   BL_ASSIGN_OR_RETURN(std::size_t size, content.read(buffer, call));
   ByteSpan chunk = std::span(buffer).first(size);
-  BL_RETURN_IF_ERROR(
-      check_encoding(as_text(chunk.first(std::min(size, kSniffedBytes))), content.name()));
+  BL_RETURN_IF_ERROR(check_encoding(as_text(chunk), content.name()));
   const std::size_t begin = as_text(chunk).starts_with(kUtf8Mark) ? kUtf8Mark.size() : 0;
   LineSplitter lines(begin, found);
   chunk = chunk.subspan(begin);
@@ -127,18 +97,8 @@ Status scan_jsonl(ByteStream& content, const CallOptions& call, const PlaceSink&
 Result<std::shared_ptr<const RecordOffsets>> scan_jsonl_offsets(ByteStream& content,
                                                                 std::uint64_t max_bytes,
                                                                 const CallOptions& call) {
-  std::vector<RecordPlace> places;
-  BL_RETURN_IF_ERROR(scan_jsonl(content, call, [&](const RecordPlace& place) {
-    if ((places.size() + 1) * sizeof(RecordPlace) > max_bytes) {
-      return Status::exhausted(
-          fmt::format("{}: the offsets of more than {} records do not fit into {} bytes; index the "
-                      "file",
-                      content.name(), places.size(), max_bytes));
-    }
-    places.push_back(place);
-    return Status::ok();
-  }));
-  return std::shared_ptr<const RecordOffsets>(std::make_shared<OffsetsInMemory>(std::move(places)));
+  return keep_offsets(content.name(), max_bytes,
+                      [&](const PlaceSink& found) { return scan_jsonl(content, call, found); });
 }
 
 }  // namespace batchloom::sources

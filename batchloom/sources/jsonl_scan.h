@@ -2,22 +2,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <string_view>
 
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
 #include "batchloom/sources/byte_stream.h"
 #include "batchloom/sources/record_offsets.h"
+#include "batchloom/sources/utf8.h"
 
 namespace batchloom::sources {
-
-/// A byte order mark, which a file may begin with; it belongs to no record.
-inline constexpr std::string_view kUtf8Mark = "\xef\xbb\xbf";
-
-/// Called with each record's place, in order; an error ends the scan.
-using PlaceSink = std::function<Status(const RecordPlace&)>;
 
 /// Finds the records of JSON Lines in one pass, with a buffer of 256 KiB, however long its lines
 /// are. A record's place is its line without the line's end; a line of nothing but spaces and tabs

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "batchloom/sources/tar_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "batchloom/base/bytes.h"
+#include "batchloom/sources/faults.h"
+#include "batchloom/sources/jsonl_parser.h"
+#include "batchloom/sources/record_ids.h"
+#include "batchloom/sources/tar_archive.h"
+#include "batchloom/sources/tar_fields.h"
+#include "batchloom/sources/tar_scan.h"
+#include "batchloom/sources/utf8.h"
+
+namespace batchloom::sources {
+namespace {
+
+using MaybeBad = Result<std::optional<BadRecord>>;
+
+/// What a parser is to take of the JSON of field number `which`.
+RecordFields fields_of_part(const RecordFields& fields, std::size_t which,
+                            const MemberField& from) {
+  const std::string& name = from.field.empty() ? from.member : from.field;
+  if (!std::holds_alternative<TokenFields>(fields)) return TextField{name};
+  return which == 0 ? TokenFields{name, {}} : TokenFields{{}, name};
+}
+
+/// A field of the records: where it is, and, while a record is read, what it holds.
+struct SamplePart {
+  SamplePart(const RecordFields& fields, std::size_t which, MemberField place, std::uint32_t vocab)
+      : from(std::move(place)),
+        wanted(fields_of_part(fields, which, from)),
+        holds_ids(std::holds_alternative<TokenFields>(fields)),
+        parser(wanted, which == 0 ? LossOn::kAll : LossOn::kMask, vocab) {}
+  SamplePart(const SamplePart&) = delete;
+  SamplePart& operator=(const SamplePart&) = delete;
+
+  bool is_json() const { return holds_ids || !from.field.empty(); }
+  std::string_view text() const {
+    const std::string_view padded = as_text(content);
+    return padded.substr(0, padded.size() - JsonlParser::kPaddingBytes);
+  }
+
+  const MemberField from;
+  const RecordFields wanted;  ///< The parser borrows it.
+  const bool holds_ids;
+  JsonlParser parser;
+  bool found = false;
+  Bytes content;  ///< With the parser's padding.
+};
+
+class TarReader final : public ShardReader {
+ public:
+  TarReader(std::unique_ptr<ByteReader> file, std::shared_ptr<const RecordOffsets> offsets,
+            TarSettings settings, const Tokenizer& tokenizer)
+      : file_(std::move(file)),
+        offsets_(std::move(offsets)),
+        settings_(std::move(settings)),
+        tokenizer_(tokenizer) {
+    for (MemberField& from : member_fields(settings_.fields, settings_.loss_on)) {
+      parts_.push_back(std::make_unique<SamplePart>(settings_.fields, parts_.size(),
+                                                    std::move(from), tokenizer.settings().vocab));
+    }
+  }
+
+  std::string_view name() const override { return file_->name(); }
+  std::uint64_t records() const override { return offsets_->count(); }
+
+  MaybeBad read(std::uint64_t record, const CallOptions& call, Record& out) override {
+    drop_record(out);
+    BL_RETURN_IF_ERROR(check_number(record));
+    out.place = offsets_->place(record);
+    const RecordName name{
+        .shard = file_->name(), .record = record, .offset_bytes = out.place.offset_bytes};
+    BL_RETURN_IF_ERROR(check_place(name, out.place));
+    if (auto bad = check_record_bytes(name, out.place, settings_.limits)) return bad;
+    auto bad = read_sample(name, call, out);
+    for (const auto& part : parts_) {
+      part->parser.shrink();
+      keep_little(part->content);
+    }
+    if (!bad.is_ok() || bad->has_value()) drop_record(out);
+    return bad;
+  }
+
+ private:
+  Status check_place(const RecordName& name, const RecordPlace& place) const {
+    const std::uint64_t size = file_->size_bytes();
+    if (place.offset_bytes <= size && place.size_bytes <= size - place.offset_bytes) {
+      return Status::ok();
+    }
+    return not_of_this_file(
+        name, fmt::format("its {} bytes go beyond the file's end at {}", place.size_bytes, size));
+  }
+  static Status not_of_this_file(const RecordName& name, std::string_view why) {
+    return Status::corruption(
+        fmt::format("{}: {}; the file is another than the one that was indexed: index it again",
+                    to_string(name), why));
+  }
+
+  MaybeBad read_sample(const RecordName& name, const CallOptions& call, Record& out) {
+    BL_ASSIGN_OR_RETURN(auto bad, read_members(name, out.place, call));
+    if (bad) return bad;
+    for (const auto& part : parts_) {
+      if (part->found) continue;
+      return std::optional(
+          bad_record(name, BadRecordReason::kField,
+                     fmt::format("the sample has no member '{}'", part->from.member)));
+    }
+    start_record(tokenizer_.settings(), out);
+    if (settings_.loss_on == LossOn::kMask) out.loss_mask.resize(out.ids.size(), 0);
+    const bool ids = std::holds_alternative<TokenFields>(settings_.fields);
+    BL_ASSIGN_OR_RETURN(bad, ids ? add_ids(name, out) : add_texts(name, out));
+    if (bad) return bad;
+    finish_record(tokenizer_.settings(), settings_.loss_on, out);
+    return bad;
+  }
+
+  /// Takes the members that fields name. A member that is wrong makes the record a bad one only
+  /// after all were looked at: a fault of the shard goes before.
+  MaybeBad read_members(const RecordName& name, const RecordPlace& place, const CallOptions& call) {
+    for (const auto& part : parts_) part->found = false;
+    const auto content =
+        stream_of(*file_, {.offset = place.offset_bytes, .size_bytes = place.size_bytes});
+    BL_ASSIGN_OR_RETURN(const auto archive,
+                        TarArchive::open(*content, TarExtent::kMembers, place.offset_bytes));
+    std::optional<BadRecord> bad;
+    std::optional<std::string> key;
+    std::set<std::string> extensions;
+    while (true) {
+      BL_ASSIGN_OR_RETURN(const auto member, archive->next(call));
+      if (!member) break;
+      const auto sample = sample_member(*member);
+      if (!sample) continue;
+      if (!key) key = sample->key;
+      if (*key != sample->key) return not_of_this_file(name, "two samples begin there");
+      if (!extensions.insert(sample->extension).second && !bad) {
+        bad = bad_record(name, BadRecordReason::kField,
+                         fmt::format("the sample has member '{}' twice", sample->extension));
+      }
+      if (!bad) {
+        BL_ASSIGN_OR_RETURN(bad, take_member(name, *archive, *member, sample->extension, call));
+      }
+    }
+    if (!key) return not_of_this_file(name, "no sample begins there");
+    return bad;
+  }
+
+  MaybeBad take_member(const RecordName& name, TarArchive& archive, const TarMember& member,
+                       std::string_view extension, const CallOptions& call) {
+    SamplePart* first = nullptr;
+    for (const auto& part : parts_) {
+      if (part->from.member != extension) continue;
+      part->found = true;
+      if (first != nullptr) {
+        part->content = first->content;
+        continue;
+      }
+      first = part.get();
+      if (member.kind != TarMemberKind::kFile) {
+        return std::optional(
+            bad_record(name, BadRecordReason::kField,
+                       fmt::format("member '{}' is no file but a link or a device", extension)));
+      }
+      if (member.size_bytes > settings_.limits.max_record_bytes) {
+        return std::optional(
+            bad_record(name, BadRecordReason::kTooLarge,
+                       fmt::format("member '{}' has {} bytes; max_record_bytes is {}", extension,
+                                   member.size_bytes, settings_.limits.max_record_bytes)));
+      }
+      BL_RETURN_IF_ERROR(archive.read(member, JsonlParser::kPaddingBytes, part->content, call));
+    }
+    return std::optional<BadRecord>();
+  }
+
+  MaybeBad add_texts(const RecordName& name, Record& out) {
+    const std::size_t first = out.ids.size();
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      const std::size_t begin = out.ids.size();
+      BL_ASSIGN_OR_RETURN(const auto fault, add_text(*parts_[i], out));
+      if (fault) return std::optional(bad_part(name, *parts_[i], *fault));
+      if (settings_.loss_on != LossOn::kAnswer) continue;
+      out.loss_mask.resize(begin, 0);
+      out.loss_mask.resize(out.ids.size(), i == 0 ? 0 : 1);
+    }
+    const auto wrong_id = check_ids(out, first, tokenizer_.settings().vocab);
+    if (!wrong_id) return std::optional<BadRecord>();
+    return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
+  }
+
+  Result<std::optional<JsonlFault>> add_text(SamplePart& part, Record& out) const {
+    std::string_view text = part.text();
+    if (part.is_json()) {
+      JsonlTexts texts;
+      BL_ASSIGN_OR_RETURN(auto fault, part.parser.parse(without_mark(text), texts, out));
+      if (fault) return fault;
+      text = texts.text;
+    } else if (const auto wrong = text_fault(text)) {
+      return std::optional(JsonlFault{BadRecordReason::kEncoding, *wrong});
+    }
+    BL_RETURN_IF_ERROR(tokenizer_.encode(part.is_json() ? text : without_mark(text), out.ids));
+    return std::optional<JsonlFault>();
+  }
+
+  MaybeBad add_ids(const RecordName& name, Record& out) {
+    const std::size_t first = out.ids.size();
+    for (const auto& part : parts_) {
+      JsonlTexts texts;
+      const std::string_view text = without_mark(part->text());
+      BL_ASSIGN_OR_RETURN(const auto fault, part->from.field.empty()
+                                                ? part->parser.parse_list(text, out)
+                                                : part->parser.parse(text, texts, out));
+      if (fault) return std::optional(bad_part(name, *part, *fault));
+    }
+    if (settings_.loss_on != LossOn::kMask || out.loss_mask.size() == out.ids.size()) {
+      return std::optional<BadRecord>();
+    }
+    const auto& fields = std::get<TokenFields>(settings_.fields);
+    return std::optional(
+        bad_record(name, BadRecordReason::kField,
+                   fmt::format("{} ids in '{}' and {} marks in '{}'", out.ids.size() - first,
+                               fields.tokens, out.loss_mask.size() - first, fields.loss_mask)));
+  }
+
+  static BadRecord bad_part(const RecordName& name, const SamplePart& part,
+                            const JsonlFault& fault) {
+    return bad_record(name, fault.reason,
+                      fmt::format("member '{}': {}", part.from.member, fault.what));
+  }
+
+  std::unique_ptr<ByteReader> file_;
+  std::shared_ptr<const RecordOffsets> offsets_;
+  TarSettings settings_;
+  const Tokenizer& tokenizer_;
+  std::vector<std::unique_ptr<SamplePart>> parts_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ShardReader>> open_tar(std::unique_ptr<ByteReader> file,
+                                              std::shared_ptr<const RecordOffsets> offsets,
+                                              TarSettings settings, const Tokenizer& tokenizer) {
+  BL_RETURN_IF_ERROR(check_limits(settings.limits));
+  BL_RETURN_IF_ERROR(check_fields(settings.fields, settings.loss_on, tokenizer));
+  return std::unique_ptr<ShardReader>(std::make_unique<TarReader>(
+      std::move(file), std::move(offsets), std::move(settings), tokenizer));
+}
+
+Result<std::unique_ptr<ShardReader>> open_tar_file(CompressibleFile file, TarSettings settings,
+                                                   const Tokenizer& tokenizer,
+                                                   const CallOptions& call,
+                                                   std::uint64_t max_offsets_bytes) {
+  BL_ASSIGN_OR_RETURN(ScannedFile scanned,
+                      scan_file(std::move(file), max_offsets_bytes,
+                                [&](ByteStream& content, const PlaceSink& found) {
+                                  return scan_tar(content, call, found);
+                                }));
+  return open_tar(std::move(scanned.content), std::move(scanned.offsets), std::move(settings),
+                  tokenizer);
+}
+
+}  // namespace batchloom::sources
