@@ -149,7 +149,7 @@ void ReaderConformance::expect_equal_or_named(const std::vector<Bytes>& files, b
 TEST_P(ReaderConformance, EveryRecordIsReadAndMeasured) {
   const auto reader = open();
   const std::vector<Record>& records = GetParam().records;
-  ASSERT_GT(records.size(), 2U) << "the suite needs some records";
+  ASSERT_GT(records.size(), GetParam().is_one_record ? 0U : 2U) << "the suite needs some records";
   ASSERT_EQ(reader->records(), records.size());
   for (std::uint64_t i = 0; i < records.size(); ++i) {
     expect_record(*reader, i, records[i]);
@@ -193,6 +193,7 @@ TEST_P(ReaderConformance, AnotherReaderGoesOnAtAnyRecord) {
 }
 
 TEST_P(ReaderConformance, AnEmptyShardHasNoRecords) {
+  if (GetParam().is_one_record) GTEST_SKIP() << "a shard is one record";
   const auto reader = open(GetParam().empty_files);
   ASSERT_TRUE(reader.is_ok()) << reader.status().to_string();
   EXPECT_EQ((*reader)->records(), 0U);
@@ -251,7 +252,7 @@ TEST_P(ReaderConformance, AFileThatIsCutGivesTheSameRecordsOrIsNamed) {
       SCOPED_TRACE(fmt::format("file {} cut at {}", file, size));
       std::vector<Bytes> files = GetParam().files;
       files[file].resize(size);
-      expect_equal_or_named(files, true);
+      expect_equal_or_named(files, !GetParam().is_one_record);
     }
   }
 }

@@ -86,6 +86,10 @@ class SidecarIndex::Mapping {
   std::unique_ptr<SidecarView> view_;
 };
 
+bool is_sidecar_path(std::string_view path) {
+  return path.ends_with(kSidecarEnding);
+}
+
 std::string sidecar_path(const std::string& shard, const std::string& folder) {
   if (folder.empty()) return fmt::format("{}{}", shard, kSidecarEnding);
   const std::filesystem::path absolute = std::filesystem::absolute(shard).lexically_normal();

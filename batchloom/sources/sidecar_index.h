@@ -21,6 +21,9 @@ namespace batchloom::sources {
 /// of equal names may share one for their indexes.
 std::string sidecar_path(const std::string& shard, const std::string& folder);
 
+/// Whether it is the name of an index.
+bool is_sidecar_path(std::string_view path);
+
 /// Ok where an index with this header is one of the shard as it is now, under these rules;
 /// `not_found`, saying in what it is not, where it is to be made anew. The shard's ends are not
 /// looked at: see SidecarIndex::check_ends().
