@@ -110,18 +110,19 @@ void define_lengths(Options& options, LengthsArgs& lengths, const std::string& t
       fmt::format("{}", fmt::join(simulator::length_distribution_names(), ", "));
   keep_text(options, "--lengths", "NAME|FILE",
             "lengths of samples: " + names +
-                "; files, also by a pattern: numbers by line, x.csv, x.jsonl, or x.idx of a "
+                "; files, also by a pattern: numbers by line, x.csv, x.jsonl, x.tar, or x.idx of a "
                 "Megatron data set; or x.toml, a pipeline: as its sources' weights draw them",
             lengths.lengths);
   keep_text(options, "--column", "NAME|N", "which column of a CSV file has the lengths",
             lengths.column);
   options.needs("--lengths");
-  options.text("--tokenizer", "bytes|ids", "what x.jsonl holds: texts, an id a byte, or ids",
+  options.text("--tokenizer", "bytes|ids",
+               "what x.jsonl or x.tar holds: texts, an id a byte, or ids",
                [&lengths](const std::string& name) { return parse_tokenizer(name, lengths); });
   options.needs("--lengths");
   options.text("--field", "NAME[,NAME]",
                "of x.jsonl: the text (default: text) or the ids (default: tokens), or two texts, "
-               "prompt and answer",
+               "prompt and answer; of x.tar: members (default: txt)",
                [&lengths](const std::string& text) { return parse_fields(text, lengths); });
   options.needs("--tokenizer");
   keep_text(options, "--index-folder", "PATH",

@@ -60,13 +60,14 @@ Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const LengthsArgs& ar
 }
 
 /// One field of text or ids, or those of prompt and answer.
-sources::RecordFields fields_of(const LengthsArgs& args) {
+sources::RecordFields fields_of(const LengthsArgs& args, bool is_tar) {
   const std::vector<std::string>& names = args.fields;
   if (names.size() == 2) return sources::AnswerFields{.prompt = names[0], .answer = names[1]};
   if (args.tokenizer == control::TokenizerKind::kIds) {
     return sources::TokenFields{.tokens = names.empty() ? "tokens" : names[0]};
   }
-  return sources::TextField{.text = names.empty() ? "text" : names[0]};
+  if (!names.empty()) return sources::TextField{.text = names[0]};
+  return sources::TextField{.text = is_tar ? "txt" : "text"};
 }
 
 /// A name with a wildcard is a pattern, unless a file has just that name.
@@ -78,19 +79,22 @@ Result<std::vector<std::string>> files_named(const std::string& name) {
 
 Result<std::vector<std::uint32_t>> read_file(const LengthsArgs& args, const std::string& path,
                                              const sources::Tokenizer* tokenizer) {
-  const bool json_lines = simulator::is_json_lines(path);
-  if (json_lines && !args.tokenizer) {
+  const bool is_tar = simulator::is_tar(path);
+  const bool has_records = is_tar || simulator::is_json_lines(path);
+  if (has_records && !args.tokenizer) {
     return Status::invalid(
-        fmt::format("{}: whose tokens? JSON Lines need --tokenizer=bytes, or ids where they hold "
+        fmt::format("{}: whose tokens? {} need --tokenizer=bytes, or ids where they hold "
                     "ids; the lengths of a pipeline's file (.toml) need none",
-                    path));
+                    path, is_tar ? "Tars" : "JSON Lines"));
   }
-  if (!json_lines && args.tokenizer) {
-    return Status::invalid(
-        fmt::format("{}: --tokenizer and --field are for JSON Lines (.jsonl)", path));
+  if (!has_records && args.tokenizer) {
+    return Status::invalid(fmt::format(
+        "{}: --tokenizer and --field are for JSON Lines and tars (.jsonl, .tar)", path));
   }
-  return simulator::read_lengths(
-      {.path = path, .column = args.column, .tokenizer = tokenizer, .fields = fields_of(args)});
+  return simulator::read_lengths({.path = path,
+                                  .column = args.column,
+                                  .tokenizer = tokenizer,
+                                  .fields = fields_of(args, is_tar)});
 }
 
 Result<std::vector<std::uint32_t>> read_files(const LengthsArgs& args) {

@@ -84,7 +84,7 @@ class PipelineChecker {
 
   static bool holds_ids(const SourceConfig& source) {
     return source.format == SourceFormat::kMegatron ||
-           std::holds_alternative<sources::TokenFields>(*source.fields);
+           (source.fields && std::holds_alternative<sources::TokenFields>(*source.fields));
   }
 
   void check_tokens() {

@@ -125,7 +125,15 @@ struct LimitsConfig {
 enum class SourceFormat : std::uint8_t {
   kJsonl,     ///< A JSON object on each line.
   kMegatron,  ///< Pairs of .bin and .idx, which hold ids.
+  kTar,       ///< WebDataset tars, whose records are neighbouring members with one key.
+  kText,      ///< Files that are one record each.
 };
+
+/// Whether records have named fields: those of megatron are ids and nothing else, those of text are
+/// all that a file holds.
+constexpr bool has_fields(SourceFormat format) {
+  return format != SourceFormat::kMegatron && format != SourceFormat::kText;
+}
 
 /// [[source]]
 struct SourceConfig {
@@ -134,7 +142,8 @@ struct SourceConfig {
   /// The files that they match, in the order in which their records are counted.
   std::vector<std::string> paths = {};
   SourceFormat format = SourceFormat::kJsonl;  ///< As the files' names say, if it is not given.
-  /// { text = "text" } of jsonl. Absent: megatron has none.
+  /// { text = "text" } of jsonl, "txt" of tar. Absent: megatron and text have
+  /// none.
   std::optional<sources::RecordFields> fields = {};
   /// answer and mask where fields have them: nobody names a mask that shall not count.
   sources::LossOn loss_on = sources::LossOn::kAll;

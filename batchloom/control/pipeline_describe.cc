@@ -126,7 +126,8 @@ class SettingsList {
     add("name", toml_quoted(source.name));
     add("files", toml_list(source.files));
     add("format", toml_quoted(to_string(source.format)));
-    add("fields", toml_fields(source.fields), "ids as they lie");
+    const bool is_text = source.format == SourceFormat::kText;
+    add("fields", toml_fields(source.fields), is_text ? "a file's text" : "ids as they lie");
     add("loss_on", quoted_name(loss_names(), source.loss_on));
     add("split", toml_split(source.split));
     add("weight", planning::toml_weight(source.weight));

@@ -295,6 +295,9 @@ TEST(PipelineRefusal, Fields) {
   EXPECT_THAT(refusal("{ prompt = \"x\", answer = \"x\" }"),
               HasSubstr("line 36: source.fields of 'docs': "));
   EXPECT_THAT(refusal("{ text = \"\" }"), HasSubstr("source.fields.text: an empty name"));
+  EXPECT_THAT(refusal_with("\"data/code.jsonl\"",
+                           "\"data/odd.name\"\nformat = \"text\"\nfields = { text = \"t\" }"),
+              HasSubstr("source.fields: a file of text has no fields; leave them out"));
   EXPECT_THAT(refusal_with("{ prompt = \"q\", answer = \"a\" }", "{ text = \"t\" }"),
               HasSubstr("source.loss_on: \"answer\" needs fields"));
   EXPECT_THAT(refusal_with("loss_on = \"answer\"", "loss_on = \"mask\""),
@@ -309,8 +312,7 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
   };
   EXPECT_THAT(file("data/x.parquet"),
               HasSubstr("line 42: source.files: \"data/x.parquet\" is parquet, which is not built "
-                        "yet; jsonl and megatron are"));
-  EXPECT_THAT(file("data/x.tar"), HasSubstr("is tar, which is not built yet"));
+                        "yet; there are jsonl, megatron"));
   EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"parquet\""),
               HasSubstr("line 42: source.format: parquet is not built yet"));
   EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"megatorn\""),
@@ -331,7 +333,7 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
 
 TEST(PipelineRefusal, FilesWhoseFormatIsUnclear) {
   EXPECT_THAT(refusal_with("data/code.jsonl", "data/odd.name"),
-              HasSubstr("the name of \"data/odd.name\" tells no format; say format = \"jsonl\""));
+              HasSubstr("the name of \"data/odd.name\" tells no format; say it: format = \"jsonl\""));
   const std::string odd = text_with(plain_pipeline_text(), "data/code.jsonl", "data/odd.name");
   EXPECT_TRUE(parse_plain(text_with(odd, "name = \"code\"", "name = \"code\"\nformat = \"jsonl\""))
                   .is_ok());

@@ -100,6 +100,38 @@ TEST(PipelineToml, SourcesOfIdsNeedNoTokenizer) {
   EXPECT_EQ(masked->config.sources[0].loss_on, sources::LossOn::kMask);
 }
 
+TEST(PipelineToml, SamplesOfTarsHaveTextInTheirMembers) {
+  const std::string text = text_with(shortest_pipeline_text(), "data/code.jsonl", "data/x.tar");
+  const Result<PipelineFile> pipeline = parse_plain(text);
+  ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
+  EXPECT_EQ(pipeline->config.sources[0].format, SourceFormat::kTar);
+  EXPECT_EQ(pipeline->config.sources[0].fields, sources::RecordFields(sources::TextField{"txt"}));
+  const Result<PipelineFile> named =
+      parse_plain(text_with(shortest_pipeline_text(), "data/code.jsonl", "data/odd.name") +
+                  "format = \"tar\"\nfields = { prompt = \"q.txt\", answer = \"json.a\" }\n");
+  ASSERT_TRUE(named.is_ok()) << named.status().to_string();
+  EXPECT_EQ(named->config.sources[0].format, SourceFormat::kTar);
+  EXPECT_EQ(named->config.sources[0].loss_on, sources::LossOn::kAnswer);
+}
+
+TEST(PipelineToml, TextHasNoFields) {
+  const std::string text = text_with(shortest_pipeline_text(), "data/code.jsonl", "data/odd.name");
+  const Result<PipelineFile> pipeline = parse_plain(text + "format = \"text\"\n");
+  ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
+  EXPECT_EQ(pipeline->config.sources[0].format, SourceFormat::kText);
+  EXPECT_EQ(pipeline->config.sources[0].fields, std::nullopt);
+  EXPECT_EQ(pipeline->config.sources[0].loss_on, sources::LossOn::kAll);
+}
+
+TEST(PipelineToml, IndexesBesideFilesAreNoFiles) {
+  NamedFiles files = plain_files();
+  files.matches["data/code.jsonl"] = {"data/code.jsonl", "data/code.jsonl.blidx"};
+  const Result<PipelineFile> pipeline =
+      parse_pipeline(shortest_pipeline_text(), "p.toml", files.inputs());
+  ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
+  EXPECT_THAT(pipeline->config.sources[0].paths, ElementsAre("data/code.jsonl"));
+}
+
 TEST(PipelineToml, PathsCountFromTheFilesFolder) {
   EXPECT_EQ(path_beside("p.toml", "data/x"), "data/x");
   EXPECT_EQ(path_beside("a/b/p.toml", "data/x"), "a/b/data/x");

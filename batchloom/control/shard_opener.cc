@@ -8,6 +8,8 @@
 #include "batchloom/control/source_files.h"
 #include "batchloom/sources/jsonl_file.h"
 #include "batchloom/sources/megatron.h"
+#include "batchloom/sources/tar_reader.h"
+#include "batchloom/sources/text_reader.h"
 
 namespace batchloom::control {
 namespace {
@@ -31,7 +33,7 @@ Result<ShardOpener> ShardOpener::create(const SourceConfig& source,
                                         const sources::Tokenizer& tokenizer) {
   ShardOpener opener(source.format, source.fields.value_or(sources::RecordFields()), source.loss_on,
                      tokenizer);
-  if (source.format == SourceFormat::kJsonl) {
+  if (opener.has_fields()) {
     const Status fit = sources::check_fields(opener.fields_, opener.loss_on_, tokenizer);
     if (!fit.is_ok()) return fit.with_context("source " + source.name);
   }
@@ -41,7 +43,7 @@ Result<ShardOpener> ShardOpener::create(const SourceConfig& source,
 sources::RecordRules ShardOpener::rules() const {
   Digest digest;
   digest.add_text(to_string(format_));
-  if (format_ == SourceFormat::kJsonl) {
+  if (has_fields()) {
     add_fields(digest, fields_);
     digest.add_text(sources::to_string(loss_on_));
   }
@@ -58,7 +60,7 @@ std::string ShardOpener::indexed_file(const std::string& path) const {
 }
 
 std::vector<std::string> ShardOpener::files(const std::string& path) const {
-  if (format_ == SourceFormat::kJsonl) return {path};
+  if (format_ != SourceFormat::kMegatron) return {path};
   const auto pair = sources::megatron_paths(path);
   return pair.is_ok() ? std::vector{pair->data, pair->index} : std::vector{path};
 }
@@ -70,6 +72,16 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
     const sources::Compression compression = sources::compression_of(file->name());
     return sources::open_jsonl_file({.bytes = std::move(file), .compression = compression},
                                     {.fields = fields_, .loss_on = loss_on_}, *tokenizer_, call);
+  }
+  if (format_ == SourceFormat::kTar) {
+    const sources::Compression compression = sources::compression_of(file->name());
+    return sources::open_tar_file({.bytes = std::move(file), .compression = compression},
+                                  {.fields = fields_, .loss_on = loss_on_}, *tokenizer_, call);
+  }
+  if (format_ == SourceFormat::kText) {
+    const sources::Compression compression = sources::compression_of(file->name());
+    return sources::open_text({.bytes = std::move(file), .compression = compression}, {},
+                              *tokenizer_, call);
   }
   BL_ASSIGN_OR_RETURN(const sources::MegatronPaths pair,
                       sources::megatron_paths(std::string(file->name())));

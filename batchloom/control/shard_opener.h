@@ -34,19 +34,21 @@ class ShardOpener {
   /// All files of `path`.
   std::vector<std::string> files(const std::string& path) const;
   /// Whether its index is to keep ids, because reading them from the shard takes a tokenizer.
-  bool keeps_ids() const { return format_ == SourceFormat::kJsonl; }
+  bool keeps_ids() const { return format_ != SourceFormat::kMegatron; }
   /// Of ids of this vocabulary, in an index: 2 or 4.
   std::uint8_t id_width_bytes() const;
 
   /// A reader of the shard, which needs no index; `file` is that of indexed_file(). Other files are
   /// opened by `pool`, which outlives the reader. Blocks: where a format does not say where its
-  /// records lie, for as long as a pass over the shard takes. Errors: those of open_jsonl_file()
-  /// and open_megatron().
+  /// records lie, for as long as a pass over the shard takes. Errors: those of open_jsonl_file(),
+  /// open_tar_file(), open_text() and open_megatron().
   Result<std::unique_ptr<sources::ShardReader>> open(std::unique_ptr<sources::ByteReader> file,
                                                      sources::FilePool& pool,
                                                      const CallOptions& call) const;
 
  private:
+  bool has_fields() const { return control::has_fields(format_); }
+
   ShardOpener(SourceFormat format, sources::RecordFields fields, sources::LossOn loss_on,
               const sources::Tokenizer& tokenizer)
       : format_(format), fields_(std::move(fields)), loss_on_(loss_on), tokenizer_(&tokenizer) {}

@@ -2,6 +2,7 @@
 #include "batchloom/control/source_files.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -22,8 +23,13 @@ constexpr std::array kFormats = {
     KnownFormat{"megatron", ".bin", SourceFormat::kMegatron},
     KnownFormat{"megatron", ".idx", SourceFormat::kMegatron},
     KnownFormat{"parquet", ".parquet", std::nullopt},
-    KnownFormat{"tar", ".tar", std::nullopt},
-    KnownFormat{"text", ".txt", std::nullopt},
+    KnownFormat{"tar", ".tar", SourceFormat::kTar},
+    KnownFormat{"tar", ".tar.gz", SourceFormat::kTar},
+    KnownFormat{"tar", ".tar.zst", SourceFormat::kTar},
+    KnownFormat{"text", ".txt", SourceFormat::kText},
+    KnownFormat{"text", ".txt.gz", SourceFormat::kText},
+    KnownFormat{"text", ".txt.zst", SourceFormat::kText},
+    KnownFormat{"text", ".md", SourceFormat::kText},
     KnownFormat{"arrow", ".arrow", std::nullopt},
     KnownFormat{"mds", ".mds", std::nullopt},
 };
@@ -31,15 +37,17 @@ constexpr std::array kFormats = {
 Result<SourceFormat> format_of_file(std::optional<SourceFormat> given, const std::string& path) {
   const KnownFormat* known = format_of_path(path);
   if (known == nullptr) {
-    if (given == SourceFormat::kJsonl) return *given;
+    if (given && *given != SourceFormat::kMegatron) return *given;
     return Status::invalid(
         given ? fmt::format("{} does not end in .bin or .idx, and format is \"megatron\"",
                             shown(path))
-              : fmt::format("the name of {} tells no format; say format = \"jsonl\"", shown(path)));
+              : fmt::format(
+                    "the name of {} tells no format; say it: format = \"jsonl\", or one of {}",
+                    shown(path), built_formats()));
   }
   if (!known->built) {
-    return Status::invalid(fmt::format("{} is {}, which is not built yet; jsonl and megatron are",
-                                       shown(path), known->name));
+    return Status::invalid(fmt::format("{} is {}, which is not built yet; there are {}",
+                                       shown(path), known->name, built_formats()));
   }
   if (given && *given != *known->built) {
     return Status::invalid(fmt::format("{} is {} by its name, and format is \"{}\"", shown(path),
@@ -55,7 +63,22 @@ std::span<const KnownFormat> known_formats() {
 }
 
 std::string_view to_string(SourceFormat format) {
-  return format == SourceFormat::kJsonl ? "jsonl" : "megatron";
+  switch (format) {
+    case SourceFormat::kJsonl: return "jsonl";
+    case SourceFormat::kMegatron: return "megatron";
+    case SourceFormat::kTar: return "tar";
+    case SourceFormat::kText: return "text";
+  }
+  return "unknown";
+}
+
+std::string built_formats() {
+  std::vector<std::string_view> names;
+  for (const KnownFormat& format : kFormats) {
+    const bool told = std::ranges::find(names, format.name) != names.end();
+    if (format.built && !told) names.push_back(format.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 const KnownFormat* format_of_path(std::string_view path) {

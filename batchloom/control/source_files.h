@@ -24,8 +24,11 @@ struct KnownFormat {
 /// All formats that are known, those that are not built yet among them.
 std::span<const KnownFormat> known_formats();
 
-/// "jsonl" or "megatron".
+/// "jsonl", "megatron", ...
 std::string_view to_string(SourceFormat format);
+
+/// The names of those that are built: "jsonl, megatron, ...".
+std::string built_formats();
 
 /// By the end of a file's name, or nullptr.
 const KnownFormat* format_of_path(std::string_view path);

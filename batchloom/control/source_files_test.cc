@@ -15,7 +15,13 @@ TEST(SourceFiles, NamesTellFormats) {
   EXPECT_EQ(format_of_path("a.idx")->built, SourceFormat::kMegatron);
   EXPECT_EQ(format_of_path("a.jsonl.gz")->built, SourceFormat::kJsonl);
   EXPECT_EQ(format_of_path("a.jsonl.zst")->built, SourceFormat::kJsonl);
-  EXPECT_EQ(format_of_path("a.tar.gz"), nullptr);
+  EXPECT_EQ(format_of_path("a.tar")->built, SourceFormat::kTar);
+  EXPECT_EQ(format_of_path("a.tar.gz")->built, SourceFormat::kTar);
+  EXPECT_EQ(format_of_path("a.tar.zst")->built, SourceFormat::kTar);
+  EXPECT_EQ(format_of_path("a.tgz"), nullptr);
+  EXPECT_EQ(format_of_path("a.txt")->built, SourceFormat::kText);
+  EXPECT_EQ(format_of_path("a.txt.zst")->built, SourceFormat::kText);
+  EXPECT_EQ(format_of_path("README.md")->built, SourceFormat::kText);
   EXPECT_EQ(format_of_path("a.json"), nullptr);
   EXPECT_EQ(format_of_path("jsonl"), nullptr);
   EXPECT_EQ(format_of_name("parquet")->built, std::nullopt);
@@ -43,6 +49,8 @@ TEST(SourceFiles, AFileStandsThereOnce) {
 TEST(SourceFiles, AllHaveOneFormat) {
   const std::vector<MatchedFiles> odd = {{"x", {"x"}}};
   EXPECT_EQ(common_format(SourceFormat::kJsonl, odd).value(), SourceFormat::kJsonl);
+  EXPECT_EQ(common_format(SourceFormat::kTar, odd).value(), SourceFormat::kTar);
+  EXPECT_EQ(common_format(SourceFormat::kText, odd).value(), SourceFormat::kText);
   EXPECT_TRUE(common_format(std::nullopt, odd).is(ErrorKind::kInvalid));
   EXPECT_TRUE(common_format(SourceFormat::kMegatron, odd).is(ErrorKind::kInvalid));
   const std::vector<MatchedFiles> two = {{"*", {"a.jsonl", "b.bin"}}};

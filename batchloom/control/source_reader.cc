@@ -12,6 +12,7 @@
 #include "batchloom/control/pipeline_text.h"
 #include "batchloom/control/source_files.h"
 #include "batchloom/planning/toml_text.h"
+#include "batchloom/sources/sidecar_index.h"
 #include "batchloom/store/keys.h"
 
 namespace batchloom::control {
@@ -40,15 +41,16 @@ std::optional<SourceFormat> read_given_format(TableReader& table) {
   const KnownFormat* known = format_of_name(name);
   if (known != nullptr && known->built) return known->built;
   if (known != nullptr) {
-    table.fault("format", fmt::format("{} is not built yet; jsonl and megatron are", name));
+    table.fault("format", fmt::format("{} is not built yet; there are {}", name, built_formats()));
     return std::nullopt;
   }
   std::vector<std::string> names;
   for (const KnownFormat& format : known_formats()) names.emplace_back(format.name);
   const auto near = nearest_spelling(name, names);
   table.fault("format",
-              fmt::format("{} is unknown; {}known: jsonl, megatron", shown(name),
-                          near ? fmt::format("did you mean \"{}\"? ", *near) : std::string()));
+              fmt::format("{} is unknown; {}known: {}", shown(name),
+                          near ? fmt::format("did you mean \"{}\"? ", *near) : std::string(),
+                          built_formats()));
   return std::nullopt;
 }
 
@@ -71,6 +73,8 @@ void expand_pattern(TableReader& table, const TomlNode& node, const SourceContex
     return;
   }
   auto paths = context.inputs.expand(path_beside(context.file, node.text));
+  // Those beside the files, of an earlier run.
+  if (paths.is_ok()) std::erase_if(*paths, sources::is_sidecar_path);
   if (!paths.is_ok()) {
     table.fault_at(node, "files", paths.status().message());
   } else if (paths->empty()) {
@@ -144,15 +148,20 @@ sources::RecordFields read_named_fields(TableReader& fields) {
   return text;
 }
 
+sources::RecordFields default_fields(SourceFormat format) {
+  return sources::TextField{format == SourceFormat::kTar ? "txt" : "text"};
+}
+
 void read_fields(TableReader& table, SourceConfig& source) {
-  const bool is_megatron = source.format == SourceFormat::kMegatron;
-  if (!is_megatron) source.fields = sources::TextField{"text"};
+  if (has_fields(source.format)) source.fields = default_fields(source.format);
   std::optional<TableReader> fields = table.table("fields");
   if (!fields) return;
   source.fields = read_named_fields(*fields);
   if (fields->has("image")) return;  // Refused, whatever else is said.
-  if (is_megatron) {
-    return table.fault("fields", "a Megatron data set has no fields; leave them out");
+  if (!has_fields(source.format)) {
+    const bool is_text = source.format == SourceFormat::kText;
+    return table.fault("fields", fmt::format("{} has no fields; leave them out",
+                                             is_text ? "a file of text" : "a Megatron data set"));
   }
   const std::string wrong = fault_of_fields(*fields);
   if (!wrong.empty()) table.fault("fields", wrong);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "batchloom/sources/decoder.h"
 #include "batchloom/sources/jsonl_file.h"
 #include "batchloom/sources/megatron_index.h"
+#include "batchloom/sources/tar_reader.h"
 
 namespace batchloom::simulator {
 namespace {
@@ -221,17 +223,23 @@ std::string lower_case(std::string path) {
   return path;
 }
 
+Result<std::unique_ptr<sources::ShardReader>> open_records(const LengthFile& file) {
+  BL_ASSIGN_OR_RETURN(auto bytes, sources::open_file(file.path));
+  sources::CompressibleFile content{.bytes = std::move(bytes),
+                                    .compression = sources::compression_of(lower_case(file.path))};
+  if (is_tar(file.path)) {
+    return sources::open_tar_file(std::move(content), {.fields = file.fields}, *file.tokenizer, {});
+  }
+  return sources::open_jsonl_file(std::move(content), {.fields = file.fields}, *file.tokenizer, {});
+}
+
 Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
   if (file.tokenizer == nullptr) {
-    return Status::invalid(fmt::format(
-        "{}: a record of JSON Lines has a length once it is tokenized; say who does", file.path));
+    return Status::invalid(
+        fmt::format("{}: a record of {} has a length once it is tokenized; say who does", file.path,
+                    is_tar(file.path) ? "a tar" : "JSON Lines"));
   }
-  BL_ASSIGN_OR_RETURN(auto bytes, sources::open_file(file.path));
-  BL_ASSIGN_OR_RETURN(
-      const auto reader,
-      sources::open_jsonl_file({.bytes = std::move(bytes),
-                                .compression = sources::compression_of(lower_case(file.path))},
-                               {.fields = file.fields}, *file.tokenizer, {}));
+  BL_ASSIGN_OR_RETURN(const auto reader, open_records(file));
   LengthList lengths(file.path);
   sources::RecordSize size;
   for (std::uint64_t record = 0; record < reader->records(); ++record) {
@@ -239,7 +247,8 @@ Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
     if (bad) return Status::invalid(bad->message);
     if (size.tokens > 0) BL_RETURN_IF_ERROR(lengths.add(size.tokens));
   }
-  return std::move(lengths).finish("records of JSON Lines with tokens");
+  return std::move(lengths).finish(is_tar(file.path) ? "samples of a tar with tokens"
+                                                     : "records of JSON Lines with tokens");
 }
 
 Status not_yet(const std::string& path, std::string_view kind) {
@@ -256,6 +265,11 @@ bool is_json_lines(const std::string& path) {
   return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || name.ends_with(".jsonl.zst");
 }
 
+bool is_tar(const std::string& path) {
+  const std::string name = lower_case(path);
+  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tar.zst");
+}
+
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
   const std::string path = lower_case(file.path);
   if (path.ends_with(".json")) return not_yet(file.path, "such JSON");
@@ -266,7 +280,7 @@ Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
         "{}: a column was asked for ('{}'), and only .csv files have columns", path, file.column));
   }
   if (path.ends_with(".idx")) return read_documents(file.path);
-  if (is_json_lines(path)) return read_records(file);
+  if (is_json_lines(path) || is_tar(path)) return read_records(file);
   BL_ASSIGN_OR_RETURN(InputFile input, InputFile::open(file.path));
   if (is_csv) return ColumnReader(std::move(input), file.column).read();
   return read_text(std::move(input));

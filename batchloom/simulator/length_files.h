@@ -17,13 +17,14 @@ struct LengthFile {
   std::string path;
   /// Of a CSV file: a name of its heading, or a number from 1. Empty: the file's only column.
   std::string column = {};
-  /// Of JSON Lines, whose records have no length before. Outlives the call; nullptr: none was said.
+  /// Of JSON Lines and tars, whose records have no length before. Outlives the call; nullptr: none was said.
   const sources::Tokenizer* tokenizer = nullptr;
   sources::RecordFields fields = sources::TextField{.text = "text"};
 };
 
 /// By its name.
 bool is_json_lines(const std::string& path);
+bool is_tar(const std::string& path);
 
 /// Of a line of text or a row of CSV, and of all lengths of a file.
 inline constexpr std::size_t kRowMaxBytes = std::size_t{1} << 20;
@@ -37,6 +38,7 @@ inline constexpr std::size_t kFileLengthsMax = std::size_t{1} << 28;
 ///           first row; by number, the first row is a heading if it holds no number there.
 ///   x.jsonl The records of JSON Lines (sources/jsonl_reader.h), as `tokenizer` counts them. One
 ///           without tokens does not count: nobody trains on it. 16 bytes of memory a record.
+///   x.tar   The samples of a WebDataset tar (sources/tar_reader.h), in the same way.
 ///   x.idx   The index of a Megatron data set (sources/megatron_index.h): the tokens of its
 ///           documents, of which those without tokens do not count either.
 ///   else    A number on each line; spaces around it and empty lines do not count.

@@ -219,6 +219,40 @@ TEST(LengthFiles, CompressedJsonLinesAreReadToo) {
       (Lengths{2}));
 }
 
+/// A member of so many letters, as POSIX.1-1988 has it.
+std::string tar_text(const std::string& name, std::size_t letters) {
+  std::string member(512, '\0');
+  const auto put = [&](std::size_t at, const std::string& text) {
+    member.replace(at, text.size(), text);
+  };
+  put(0, name);
+  put(100, "0000644");
+  put(124, fmt::format("{:011o}", letters));
+  put(136, "00000000000");
+  put(148, "        ");
+  put(156, "0");
+  put(257, "ustar");
+  put(263, "00");
+  unsigned sum = 0;
+  for (const char c : member) sum += static_cast<unsigned char>(c);
+  put(148, fmt::format("{:06o}", sum));
+  member[154] = '\0';
+  return member + std::string(letters, 'x') + std::string(512 - letters, '\0');
+}
+
+TEST(LengthFiles, SamplesOfATarAreReadToo) {
+  const std::string path = path_of("r.TAR");
+  std::ofstream(path, std::ios::binary)
+      << tar_text("a.txt", 5) << tar_text("b.txt", 7) << std::string(1024, '\0');
+  const auto lengths_of = [&](const std::string& field) {
+    return read_lengths(
+        {.path = path, .tokenizer = &bytes_tokenizer(), .fields = sources::TextField{field}});
+  };
+  EXPECT_EQ(lengths_of("txt").value(), (Lengths{5, 7}));
+  EXPECT_EQ(lengths_of("cap").status().message(),
+            path + ": record 0 at offset 0: the sample has no member 'cap'");
+}
+
 TEST(LengthFiles, JsonLinesThatAreWrongAreNamedByRecordAndByte) {
   struct Case {
     std::string content, why;

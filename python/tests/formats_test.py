@@ -4,6 +4,7 @@
 import json
 import random
 import subprocess
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -82,12 +83,36 @@ def write_frames(path: Path, records: Records) -> None:
     Path(f"{path}.jsonl.zst").write_bytes(b"".join(parts))
 
 
+def tar(path: Path, records: Records) -> None:
+    """By GNU tar, a member a field, with names that need headers of their own."""
+    with tempfile.TemporaryDirectory() as folder:
+        members = []
+        for number, record in enumerate(records):
+            for field, text in record.items():
+                name = f"{number:04}{'-long' * (number % 3 * 20)}.{field}.txt"
+                (Path(folder) / name).write_text(text, encoding="utf-8", newline="")
+                members.append(name)
+        command = ["tar", "-C", folder, "-cf", path, "-T", "-"]
+        subprocess.run(command, input="\n".join(members).encode(), check=True)
+
+
+def write_tar(path: Path, records: Records) -> None:
+    tar(Path(f"{path}.tar"), records)
+
+
+def write_tar_gzip(path: Path, records: Records) -> None:
+    tar(Path(f"{path}.tar"), records)
+    subprocess.run(["gzip", f"{path}.tar"], check=True)
+
+
 FORMATS: dict[str, Write] = {
     "plain": write_plain,
     "gzip": write_gzip,
     "gzip_members": write_members,
     "zstd": write_zstd,
     "zstd_frames": write_frames,
+    "tar": write_tar,
+    "tar_gzip": write_tar_gzip,
 }
 
 
@@ -105,6 +130,15 @@ def write_sources(folder: Path, write: Write) -> None:
     write(folder / "chats", records_of(rng, 30, "q", "a"))
 
 
+def pipeline_for(name: str, order: str) -> str:
+    """Fields of a tar are its members' endings."""
+    text = PIPELINE.format(order=order)
+    if name.startswith("tar"):
+        text = text.replace('"q"', '"q.txt"').replace('"a"', '"a.txt"')
+        text = text.replace('files = ["docs-*"]', 'files = ["docs-*"]\nfields = { text = "text.txt" }')
+    return text
+
+
 def tensors(stream: Path) -> list[list[tuple[bytes, ...]]]:
     """Of each rank: of each micro-batch, in order, what a trainer gets."""
     ranks = []
@@ -118,6 +152,12 @@ def tensors(stream: Path) -> list[list[tuple[bytes, ...]]]:
     return ranks
 
 
+def run_pipeline(run: Run, folder: Path, text: str) -> list[list[tuple[bytes, ...]]]:
+    (folder / "p.toml").write_text(text, encoding="utf-8")
+    run("run", folder / "p.toml", "--fsync=none")
+    return tensors(folder / "stream")
+
+
 @pytest.mark.parametrize("order", ["file", "random"])
 def test_every_format_gives_every_rank_the_same_tensors(
     run: Run, tmp_path: Path, order: str
@@ -127,9 +167,37 @@ def test_every_format_gives_every_rank_the_same_tensors(
         folder = tmp_path / name
         folder.mkdir()
         write_sources(folder, write)
-        (folder / "p.toml").write_text(PIPELINE.format(order=order), encoding="utf-8")
-        run("run", folder / "p.toml", "--fsync=none")
-        given[name] = tensors(folder / "stream")
+        given[name] = run_pipeline(run, folder, pipeline_for(name, order))
     assert len(given["plain"][0]) > 5
     for name, of_format in given.items():
         assert of_format == given["plain"], name
+
+
+def write_tree(path: Path, records: Records) -> None:
+    """A file a record, and beside them what a pattern does not name."""
+    for number, record in enumerate(records):
+        folder = path / f"{number // 7:02}" / "inner"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number:04}.py").write_text(record["text"], encoding="utf-8", newline="")
+        (folder / f".{number:04}.py").write_text("hidden")
+        (folder / "notes.rst").write_text("of another kind")
+    (path / "loop").symlink_to(path)
+
+
+@pytest.mark.parametrize("order", ["file", "random"])
+def test_a_tree_of_files_gives_what_lines_give(run: Run, tmp_path: Path, order: str) -> None:
+    docs_only = PIPELINE.format(order=order).partition('[[source]]\nname = "chats"')[0]
+    rng = random.Random(12)
+    records = records_of(rng, 120, "text")
+    given = []
+    for write, files in ((write_plain, '"docs-*"'), (write_tree, '"docs-*/**/*.py"')):
+        folder = tmp_path / write.__name__
+        folder.mkdir()
+        write(folder / "docs-0", records[:70])
+        write(folder / "docs-1", records[70:])
+        text = docs_only.replace('"docs-*"', files)
+        if write is write_tree:
+            text += 'format = "text"\n'
+        given.append(run_pipeline(run, folder, text))
+    assert len(given[0][0]) > 3
+    assert given[0] == given[1]
