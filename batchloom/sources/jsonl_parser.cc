@@ -181,7 +181,7 @@ class JsonlParser::Simdjson {
     }
   }
 
-  Result<Fault> parse(std::string_view line, JsonlTexts& texts, Record& out) {
+  Result<Fault> parse(std::string_view line, RecordTexts& texts, Record& out) {
     BL_RETURN_IF_ERROR(reserve_for(line));
     return parse_object(line, texts, out);
   }
@@ -222,7 +222,7 @@ class JsonlParser::Simdjson {
     return JsonlFault{BadRecordReason::kSyntax, "no list alone: something follows it"};
   }
 
-  Fault parse_object(std::string_view line, JsonlTexts& texts, Record& out) {
+  Fault parse_object(std::string_view line, RecordTexts& texts, Record& out) {
     ondemand::document document;
     const simdjson::padded_string_view padded(line, line.size() + kPaddingBytes);
     if (const auto error = parser_->iterate(padded).get(document)) return fault_of(error);
@@ -247,7 +247,7 @@ class JsonlParser::Simdjson {
     return parser_->allocate(std::max(little_more, kLeastCapacity));
   }
 
-  Fault take_fields(ondemand::object& object, JsonlTexts& texts, Record& out) {
+  Fault take_fields(ondemand::object& object, RecordTexts& texts, Record& out) {
     std::array<bool, 2> seen{};
     for (auto field : object) {
       std::string_view key;
@@ -273,7 +273,7 @@ class JsonlParser::Simdjson {
     return std::nullopt;
   }
 
-  Fault take(std::size_t which, ondemand::value value, JsonlTexts& texts, Record& out) {
+  Fault take(std::size_t which, ondemand::value value, RecordTexts& texts, Record& out) {
     if (!holds_ids_) return take_text(which, value, which == 0 ? texts.text : texts.answer);
     return which == 0 ? take_ids(value, out) : take_mask(value, out);
   }
@@ -377,7 +377,7 @@ JsonlParser::JsonlParser(const RecordFields& fields, LossOn loss_on, std::uint32
 JsonlParser::~JsonlParser() = default;
 
 Result<std::optional<JsonlFault>> JsonlParser::parse(std::string_view padded_line,
-                                                     JsonlTexts& texts, Record& out) {
+                                                     RecordTexts& texts, Record& out) {
   return simdjson_->parse(padded_line, texts, out);
 }
 

@@ -12,15 +12,10 @@
 #include "batchloom/base/status.h"
 #include "batchloom/sources/faults.h"
 #include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/record_texts.h"
 #include "batchloom/sources/shard_reader.h"
 
 namespace batchloom::sources {
-
-/// The text or the prompt, and the answer.
-struct JsonlTexts {
-  std::string_view text;
-  std::string_view answer;
-};
 
 /// What is wrong with a line.
 struct JsonlFault {
@@ -45,7 +40,7 @@ class JsonlParser {
   /// parser until the next call. Nullopt, or why the line is none that can be used. Needs about
   /// seven times the memory of the line, and gives back what is above kKeptBytes in shrink();
   /// `exhausted` where that cannot be had.
-  Result<std::optional<JsonlFault>> parse(std::string_view padded_line, JsonlTexts& texts,
+  Result<std::optional<JsonlFault>> parse(std::string_view padded_line, RecordTexts& texts,
                                           Record& out);
 
   /// The same for a text that is the list of TokenFields alone: of ids, or the mask where the

@@ -13,6 +13,7 @@
 #include "batchloom/sources/jsonl_parser.h"
 #include "batchloom/sources/jsonl_scan.h"
 #include "batchloom/sources/record_ids.h"
+#include "batchloom/sources/record_texts.h"
 
 namespace batchloom::sources {
 namespace {
@@ -97,35 +98,20 @@ class JsonlReader final : public ShardReader {
     if (bytes.line.starts_with(kUtf8Mark)) bytes.line.remove_prefix(kUtf8Mark.size());
     start_record(tokenizer_.settings(), out);
     if (settings_.loss_on == LossOn::kMask) out.loss_mask.resize(out.ids.size(), 0);
-    JsonlTexts texts;
+    RecordTexts texts;
     const std::size_t first = out.ids.size();
     BL_ASSIGN_OR_RETURN(const auto fault, parser_.parse(bytes.line, texts, out));
     if (fault) return std::optional(bad_record(name, fault->reason, fault->what));
-    BL_ASSIGN_OR_RETURN(const auto wrong_id, add_texts(texts, out));
-    if (wrong_id) return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
-    if (settings_.loss_on == LossOn::kMask && out.loss_mask.size() != out.ids.size()) {
-      const auto& fields = std::get<TokenFields>(settings_.fields);
-      return std::optional(
-          bad_record(name, BadRecordReason::kField,
-                     fmt::format("{} ids in '{}' and {} marks in '{}'", out.ids.size() - first,
-                                 fields.tokens, out.loss_mask.size() - first, fields.loss_mask)));
+    if (!std::holds_alternative<TokenFields>(settings_.fields)) {
+      BL_ASSIGN_OR_RETURN(const auto wrong_id,
+                          add_texts(texts, settings_.loss_on, tokenizer_, out));
+      if (wrong_id) return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
+    }
+    if (const auto wrong = check_mask(settings_.fields, settings_.loss_on, first, out)) {
+      return std::optional(bad_record(name, BadRecordReason::kField, *wrong));
     }
     finish_record(tokenizer_.settings(), settings_.loss_on, out);
     return std::optional<BadRecord>();
-  }
-
-  /// Nullopt, or which id is wrong.
-  Result<std::optional<std::string>> add_texts(const JsonlTexts& texts, Record& out) {
-    if (std::holds_alternative<TokenFields>(settings_.fields)) return std::optional<std::string>();
-    const std::size_t first = out.ids.size();
-    BL_RETURN_IF_ERROR(tokenizer_.encode(texts.text, out.ids));
-    const std::size_t answer = out.ids.size();
-    BL_RETURN_IF_ERROR(tokenizer_.encode(texts.answer, out.ids));
-    if (settings_.loss_on == LossOn::kAnswer) {
-      out.loss_mask.assign(answer, 0);
-      out.loss_mask.resize(out.ids.size(), 1);
-    }
-    return check_ids(out, first, tokenizer_.settings().vocab);
   }
 
   std::unique_ptr<ByteReader> file_;

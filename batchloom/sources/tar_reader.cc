@@ -199,7 +199,7 @@ class TarReader final : public ShardReader {
   Result<std::optional<JsonlFault>> add_text(SamplePart& part, Record& out) const {
     std::string_view text = part.text();
     if (part.is_json()) {
-      JsonlTexts texts;
+      RecordTexts texts;
       BL_ASSIGN_OR_RETURN(auto fault, part.parser.parse(without_mark(text), texts, out));
       if (fault) return fault;
       text = texts.text;
@@ -213,7 +213,7 @@ class TarReader final : public ShardReader {
   MaybeBad add_ids(const RecordName& name, Record& out) {
     const std::size_t first = out.ids.size();
     for (const auto& part : parts_) {
-      JsonlTexts texts;
+      RecordTexts texts;
       const std::string_view text = without_mark(part->text());
       BL_ASSIGN_OR_RETURN(const auto fault, part->from.field.empty()
                                                 ? part->parser.parse_list(text, out)
