@@ -6,6 +6,8 @@ import sys
 import tarfile
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 
 
@@ -56,3 +58,14 @@ def test_tars_are_fresh(tmp_path: Path) -> None:
             assert content(old) == old.with_suffix("").read_bytes(), name
         else:
             assert members(new) == members(old), name
+def test_parquet_shards_hold_what_their_writer_writes(tmp_path: Path) -> None:
+    """Other versions of pyarrow may write other bytes."""
+    subprocess.run([sys.executable, FIXTURES / "write_parquet.py", tmp_path], check=True)
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == sorted(path.name for path in (FIXTURES / "parquet").iterdir())
+    for name in written:
+        stored, new = FIXTURES / "parquet" / name, tmp_path / name
+        if new.suffix == ".parquet":
+            assert pq.ParquetFile(stored).read().equals(pq.ParquetFile(new).read()), name
+        else:
+            assert stored.read_bytes() == new.read_bytes(), name

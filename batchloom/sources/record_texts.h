@@ -20,8 +20,8 @@ struct RecordTexts {
   std::string_view answer;
 };
 
-/// Adds their ids behind those that `out` has, and with LossOn::kAnswer the mask of all: nullopt, or
-/// which id is outside of the vocabulary.
+/// Adds their ids behind those that `out` has, and with LossOn::kAnswer the mask of all: nullopt,
+/// or which id is outside of the vocabulary.
 Result<std::optional<std::string>> add_texts(const RecordTexts& texts, LossOn loss_on,
                                              const Tokenizer& tokenizer, Record& out);
 
