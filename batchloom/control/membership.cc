@@ -61,14 +61,24 @@ Status check_files(const SourceConfig& source, std::span<const FileFingerprint> 
                   source.name, files.size(), source.paths.size()));
 }
 
+/// Of a model's file only what it holds decides, as of the files of sources.
+std::string quoted_tokenizer(const TokensConfig& tokens) {
+  return quoted_name(tokenizer_names(), tokens.tokenizer);
+}
+
 void add_settings(const PipelineConfig& config, std::vector<MembershipLine>& lines) {
   for (Setting& setting : settings_of(config, {})) {
     const std::string key = setting.key_path();
     const PipelineKey* known = find_pipeline_key(key);
     if (known->effect != KeyEffect::kMembership || setting.value.empty()) continue;
     if (key == "source.name" || key == "source.files") continue;  // As lines of their own.
+    if (key == "tokens.tokenizer") setting.value = quoted_tokenizer(config.tokens);
     lines.push_back({setting.path(), std::move(setting.value)});
   }
+  const auto& model = config.tokens.model.content;
+  if (model == nullptr) return;
+  lines.push_back({"tokens.tokenizer.model",
+                   fmt::format("{} bytes, {:016x}", model->size_bytes(), model->digest())});
 }
 
 std::string changed(std::string_view key, const MembershipLine* before,

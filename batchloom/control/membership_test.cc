@@ -17,6 +17,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 TEST(Membership, ListsWhatDecides) {
   EXPECT_EQ(membership_of_plain(plain_pipeline_text()).text(),
@@ -139,6 +140,20 @@ TEST(Membership, FingerprintsOfOtherFilesAreRefused) {
   files.pop_back();
   EXPECT_THAT(Membership::create(config, files).status().to_string(),
               HasSubstr("fingerprints of 1 sources, and there are 2"));
+}
+
+TEST(MembershipTest, AModelIsKnownByWhatItHolds) {
+  const auto with_model = [](std::string_view model) {
+    return membership_of_plain(text_with(
+        plain_pipeline_text(), "\"bytes\"\nvocab = 300",
+        fmt::format("{{ kind = \"sentencepiece\", model = \"{}\" }}\nvocab = 700", model)));
+  };
+  const Membership bpe = with_model("bpe.model");
+  EXPECT_THAT(bpe.text(), HasSubstr("tokens.tokenizer = \"sentencepiece\"\n"
+                                    "tokens.tokenizer.model = 9857 bytes, "));
+  EXPECT_EQ(bpe, with_model("moved/bpe.model"));
+  EXPECT_THAT(differences(bpe, with_model("unigram.model")),
+              ElementsAre(StartsWith("tokens.tokenizer.model: 9857 bytes, ")));
 }
 
 // --- layout and digests ------------------------------------------------------------------------

@@ -106,13 +106,22 @@ class PipelineChecker {
                         "tokens.vocab is missing: sources hold ids, and only it tells how many "
                         "there are");
     }
-    const std::uint32_t least = ids ? 1 : kByteIds;
-    if (tokens.vocab < least) {
-      fault("tokens.vocab", fmt::format("{}; \"bytes\" makes {} ids", tokens.vocab, kByteIds));
-    }
+    check_vocab();
     check_frame("tokens.begin", tokens.begin);
     check_frame("tokens.end", tokens.end);
     if (notes_.faults.empty()) check_fields();
+  }
+
+  void check_vocab() {
+    const TokensConfig& tokens = config_.tokens;
+    if (tokens.tokenizer == TokenizerKind::kBytes && tokens.vocab < kByteIds) {
+      fault("tokens.vocab", fmt::format("{}; \"bytes\" makes {} ids", tokens.vocab, kByteIds));
+    }
+    const auto& model = tokens.model.content;
+    if (model != nullptr && tokens.vocab < model->pieces()) {
+      fault("tokens.vocab",
+            fmt::format("{}; {} has {} pieces", tokens.vocab, tokens.model.file, model->pieces()));
+    }
   }
 
   /// What readers would refuse.

@@ -6,6 +6,11 @@
 
 namespace batchloom::control {
 
+bool operator==(const TextModel& a, const TextModel& b) {
+  if (a.file != b.file || (a.content == nullptr) != (b.content == nullptr)) return false;
+  return a.content == nullptr || a.content->digest() == b.content->digest();
+}
+
 bool takes_part(const SourceConfig& source, const RunConfig& run) {
   const auto share = source.split.find(run.split);
   return share != source.split.end() && share->second != 0;

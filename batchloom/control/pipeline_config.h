@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/graph_spec.h"
 #include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/sentencepiece_model.h"
 #include "batchloom/sources/tokenizer.h"
 
 namespace batchloom::control {
@@ -76,8 +78,19 @@ struct StepConfig {
 
 /// Who makes ids of texts.
 enum class TokenizerKind : std::uint8_t {
-  kBytes,  ///< An id for each byte of UTF-8.
-  kIds,    ///< Nobody: all sources hold ids.
+  kBytes,          ///< An id for each byte of UTF-8.
+  kIds,            ///< Nobody: all sources hold ids.
+  kSentencePiece,  ///< A model of sentencepiece.
+};
+
+/// A model that a file holds, and the file.
+struct TextModel {
+  std::string file = {};  ///< As it was written.
+  /// Null where there is none.
+  std::shared_ptr<const sources::SentencePieceModel> content = {};
+
+  /// Of equal files and contents.
+  friend bool operator==(const TextModel& a, const TextModel& b);
 };
 
 /// How many ids `bytes` makes.
@@ -86,7 +99,10 @@ inline constexpr std::uint32_t kByteIds = 256;
 /// [tokens]
 struct TokensConfig {
   TokenizerKind tokenizer = TokenizerKind::kBytes;  ///< Has no default in a file.
-  /// Ids are below this. The default is that of `bytes`; ids need to be told.
+  /// Of sentencepiece, which cannot do without.
+  TextModel model = {};
+  /// Ids are below this. The default is that of `bytes`, or the model's number of pieces; ids need
+  /// to be told.
   std::uint32_t vocab = kByteIds;
   // Ids before and after each record, never around parts.
   std::vector<sources::TokenId> begin = {};

@@ -98,7 +98,7 @@ class SettingsList {
 
   void add_tokens(const TokensConfig& tokens) {
     open("tokens");
-    add("tokenizer", quoted_name(tokenizer_names(), tokens.tokenizer));
+    add("tokenizer", toml_tokenizer(tokens));
     add("vocab", fmt::to_string(tokens.vocab));
     add("begin", toml_list(tokens.begin));
     add("end", toml_list(tokens.end));

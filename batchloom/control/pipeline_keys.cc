@@ -46,9 +46,9 @@ constexpr std::array kPipelineKeys = {
     PipelineKey{"tokens.tokenizer",
                 {kText, kTable},
                 kMembership,
-                "one for the whole stream: \"bytes\" or \"ids\""},
+                "one for the whole stream: \"bytes\", \"ids\" or { kind = \"sentencepiece\" }"},
     PipelineKey{"tokens.tokenizer.kind", {kText}, kMembership, "the name of a tokenizer"},
-    PipelineKey{"tokens.tokenizer.model", {kText}, kMembership, "a file of sentencepiece", false},
+    PipelineKey{"tokens.tokenizer.model", {kText}, kMembership, "a model's file, of sentencepiece"},
     PipelineKey{
         "tokens.tokenizer.function", {kText}, kMembership, "\"module:function\" of Python", false},
     PipelineKey{"tokens.vocab", {kWhole}, kMembership, "a number that all ids are below"},

@@ -190,9 +190,10 @@ TEST(PipelineRefusal, TwoModuleWithoutAnEncodersCosts) {
 }
 
 TEST(PipelineRefusal, Tokenizers) {
-  EXPECT_THAT(refusal_with("tokenizer = \"bytes\"", "tokenizer = [\"bytes\", \"ids\"]"),
-              HasSubstr("line 21: tokens.tokenizer: a table or a text is expected (one for the "
-                        "whole stream: \"bytes\" or \"ids\"), not a list"));
+  EXPECT_THAT(
+      refusal_with("tokenizer = \"bytes\"", "tokenizer = [\"bytes\", \"ids\"]"),
+      HasSubstr("line 21: tokens.tokenizer: a table or a text is expected (one for the "
+                "whole stream: \"bytes\", \"ids\" or { kind = \"sentencepiece\" }), not a list"));
   EXPECT_THAT(refusal_with("[tokens]", "[[tokens]]"),
               HasSubstr("invalid: p.toml: line 20: tokens: a table is expected (the one text "
                         "tokenizer of a stream, "
@@ -306,6 +307,38 @@ TEST(PipelineRefusal, Fields) {
               HasSubstr("source.fields: a Megatron data set has no fields"));
 }
 
+TEST(PipelineRefusal, ModelsOfTokenizers) {
+  const auto refusal = [](std::string_view tokenizer) {
+    return refusal_with("\"bytes\"", tokenizer);
+  };
+  EXPECT_THAT(refusal("\"sentencepiece\""),
+              HasSubstr("line 21: tokens.tokenizer: it needs a model: { kind = \"sentencepiece\", "
+                        "model = \"t.model\" }"));
+  EXPECT_THAT(refusal("{ kind = \"sentencepiece\" }"),
+              HasSubstr("line 21: tokens.tokenizer.model is missing"));
+  EXPECT_THAT(refusal("{ kind = \"sentencepeice\", model = \"bpe.model\" }"),
+              HasSubstr("did you mean \"sentencepiece\"?"));
+  EXPECT_THAT(refusal("{ kind = \"sentencepiece\", model = \"\" }"),
+              HasSubstr("line 21: tokens.tokenizer.model: an empty path"));
+  EXPECT_THAT(refusal("{ kind = \"sentencepiece\", model = \"gone.model\" }"),
+              HasSubstr("line 21: tokens.tokenizer.model: gone.model: there is no such file"));
+  EXPECT_THAT(refusal("{ kind = \"ids\", model = \"bpe.model\" }"),
+              HasSubstr("line 21: tokens.tokenizer.model: is of kind = \"sentencepiece\" alone"));
+  EXPECT_THAT(refusal("{ kind = \"sentencepiece\", model = \"bpe.model\" }"),
+              HasSubstr("line 22: tokens.vocab: 300; bpe.model has 700 pieces"));
+  EXPECT_THAT(refusal_with("\"bytes\"\nvocab = 300\nend = [257]",
+                           "{ kind = \"sentencepiece\", model = \"bpe.model\" }\nend = [700]"),
+              HasSubstr("line 22: tokens.end: id 700 is not below tokens.vocab, which is 700"));
+  NamedFiles files = plain_files();
+  for (const std::string& content : {std::string(), std::string("{}")}) {
+    files.texts["bad.model"] = content;
+    const std::string text = text_with(plain_pipeline_text(), "\"bytes\"",
+                                       "{ kind = \"sentencepiece\", model = \"bad.model\" }");
+    EXPECT_THAT(parse_pipeline(text, "p.toml", files.inputs()).status().to_string(),
+                HasSubstr("line 21: tokens.tokenizer.model: bad.model: no sentencepiece model"));
+  }
+}
+
 TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
   const auto file = [](std::string_view path) {
     return refusal_with("\"data/code.jsonl\"", fmt::format("\"{}\"", path));
@@ -317,14 +350,10 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
               HasSubstr("line 42: source.format: parquet is not built yet"));
   EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"megatorn\""),
               HasSubstr("source.format: \"megatorn\" is unknown; did you mean \"megatron\"?"));
-  EXPECT_THAT(refusal_with("\"bytes\"", "\"sentencepiece\""),
-              HasSubstr("line 21: tokens.tokenizer: sentencepiece is not built yet"));
-  EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"sentencepiece\", model = \"t.model\" }"),
-              HasSubstr("line 21: tokens.tokenizer.kind: sentencepiece is not built yet"));
   EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"python\", function = \"m:f\" }"),
               HasSubstr("python is not built yet"));
-  EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"bytes\", model = \"t.model\" }"),
-              HasSubstr("tokens.tokenizer.model: not built yet"));
+  EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"bytes\", function = \"m:f\" }"),
+              HasSubstr("tokens.tokenizer.function: not built yet"));
   EXPECT_THAT(refusal_with("{ text = \"body\" }", "{ image = \"jpg\", text = \"txt\" }"),
               HasSubstr("line 36: source.fields.image: not built yet"));
   EXPECT_THAT(refusal_with("lead_steps = 64", "codec = \"zstd\""),

@@ -4,9 +4,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "batchloom/base/hash.h"
 
 namespace batchloom::control {
+namespace {
+
+std::string model_text(const std::string& name) {
+  std::ifstream file(fmt::format("{}/sentencepiece/{}.model", BATCHLOOM_FIXTURES, name),
+                     std::ios::binary);
+  EXPECT_TRUE(file.is_open()) << name;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+}  // namespace
 
 PipelineInputs NamedFiles::inputs() const {
   return {.expand = [this](const std::string& pattern) -> Result<std::vector<std::string>> {
@@ -31,7 +44,9 @@ const NamedFiles& plain_files() {
                   {"data/x.parquet", {"data/x.parquet"}},
                   {"data/x.tar", {"data/x.tar"}},
                   {"data/odd.name", {"data/odd.name"}}},
-      .texts = {}};
+      .texts = {{"unigram.model", model_text("unigram")},
+                {"bpe.model", model_text("bpe")},
+                {"moved/bpe.model", model_text("bpe")}}};
   return files;
 }
 

@@ -22,7 +22,8 @@ struct NamedFiles {
   PipelineInputs inputs() const;
 };
 
-/// docs-*.jsonl (two files), code.jsonl, and pairs of Megatron in ids/.
+/// docs-*.jsonl (two files), code.jsonl, pairs of Megatron in ids/, and
+/// two models of sentencepiece.
 const NamedFiles& plain_files();
 
 /// A whole pipeline of the sources docs and code, which `plain_files` has; each of its lines is

@@ -17,7 +17,7 @@ using std::string_view_literals::operator""sv;
 
 constexpr std::array kCodecNames = {"raw"sv};
 constexpr std::array kOverLengthNames = {"split"sv, "truncate"sv, "drop"sv};
-constexpr std::array kTokenizerNames = {"bytes"sv, "ids"sv};
+constexpr std::array kTokenizerNames = {"bytes"sv, "ids"sv, "sentencepiece"sv};
 constexpr std::array kLossNames = {"all"sv, "answer"sv, "mask"sv};
 
 }  // namespace
@@ -46,6 +46,12 @@ std::string toml_list(std::span<const std::string> texts) {
 
 std::string toml_list(std::span<const std::uint32_t> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
+std::string toml_tokenizer(const TokensConfig& tokens) {
+  const std::string kind = quoted_name(tokenizer_names(), tokens.tokenizer);
+  if (tokens.tokenizer != TokenizerKind::kSentencePiece) return kind;
+  return fmt::format("{{ kind = {}, model = {} }}", kind, planning::toml_quoted(tokens.model.file));
 }
 
 std::string toml_fields(const std::optional<sources::RecordFields>& fields) {

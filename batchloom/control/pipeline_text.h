@@ -16,7 +16,7 @@ namespace batchloom::control {
 // All names, in the order of the values.
 std::span<const std::string_view> codec_names();        ///< Of StoreCodec: raw.
 std::span<const std::string_view> over_length_names();  ///< Of OverLength: split, truncate, drop.
-std::span<const std::string_view> tokenizer_names();    ///< Of TokenizerKind: bytes, ids.
+std::span<const std::string_view> tokenizer_names();    ///< Of TokenizerKind.
 std::span<const std::string_view> loss_names();         ///< Of sources::LossOn: all, answer, mask.
 
 /// The value's name in quotes.
@@ -29,6 +29,8 @@ std::string quoted_name(std::span<const std::string_view> names, Enum value) {
 std::string toml_list(std::span<const std::string> texts);
 /// [1, 2]
 std::string toml_list(std::span<const std::uint32_t> numbers);
+/// "bytes", or { kind = "sentencepiece", model = "t.model" }
+std::string toml_tokenizer(const TokensConfig& tokens);
 /// { prompt = "q", answer = "a" }; empty where there are none.
 std::string toml_fields(const std::optional<sources::RecordFields>& fields);
 /// { train = 999, valid = 1 }

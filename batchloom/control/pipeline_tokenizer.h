@@ -9,8 +9,8 @@
 
 namespace batchloom::control {
 
-/// The one that all sources of the stream share. `invalid`: as make_bytes_tokenizer() and
-/// make_ids_tokenizer().
+/// The one that all sources of the stream share. `invalid`: as make_bytes_tokenizer(),
+/// make_ids_tokenizer() and make_sentencepiece_tokenizer().
 Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const TokensConfig& tokens);
 
 }  // namespace batchloom::control

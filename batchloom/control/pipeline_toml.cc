@@ -18,7 +18,7 @@ namespace {
 
 using std::string_view_literals::operator""sv;
 
-constexpr std::array kLaterTokenizers = {"sentencepiece"sv, "python"sv};
+constexpr std::string_view kLaterTokenizer = "python";
 
 constexpr std::uint64_t kMaxLeadSteps = std::uint64_t{1} << 32;
 /// What planning needs memory for before anything runs.
@@ -136,30 +136,50 @@ class PipelineReader {
     if (tokenizer != nullptr && tokenizer->is(TomlType::kTable)) {
       TableReader inner = *table.table("tokenizer");
       inner.need("kind");
-      const bool later = read_tokenizer(inner, "kind");
-      if (!later) {
-        std::string unused;
-        inner.text("model", unused);
-        inner.text("function", unused);
-      }
+      read_tokenizer(inner, "kind");
+      read_model(inner);
     } else if (tokenizer != nullptr) {
       read_tokenizer(table, "tokenizer");
+      if (tokens.tokenizer == TokenizerKind::kSentencePiece) {
+        table.fault("tokenizer",
+                    "it needs a model: { kind = \"sentencepiece\", model = \"t.model\" }");
+      }
     }
+    if (tokens.model.content != nullptr) tokens.vocab = tokens.model.content->pieces();
     table.whole("vocab", {1, sources::kMaxVocab}, tokens.vocab);
     table.wholes("begin", {.most = sources::kMaxVocab - 1}, kMaxFrameIds, tokens.begin);
     table.wholes("end", {.most = sources::kMaxVocab - 1}, kMaxFrameIds, tokens.end);
   }
 
-  /// Whether it is one that is not built yet.
-  bool read_tokenizer(TableReader& table, std::string_view key) {
+  void read_tokenizer(TableReader& table, std::string_view key) {
     std::string name;
     table.text(key, name);
-    if (std::ranges::find(kLaterTokenizers, std::string_view(name)) != kLaterTokenizers.end()) {
-      table.fault(key, fmt::format("{} is not built yet; bytes and ids are", name));
-      return true;
+    if (name == kLaterTokenizer) {
+      return table.fault(
+          key, fmt::format("{} is not built yet; bytes, ids and sentencepiece are", name));
     }
     table.one_of(key, tokenizer_names(), config_.tokens.tokenizer);
-    return false;
+  }
+
+  void read_model(TableReader& table) {
+    TextModel& model = config_.tokens.model;
+    const bool takes_model = config_.tokens.tokenizer == TokenizerKind::kSentencePiece;
+    if (takes_model) table.need("model");
+    table.text("model", model.file);
+    std::string unused;
+    table.text("function", unused);
+    if (!table.has("model") || !table.has("kind")) return;
+    if (!takes_model) {
+      return table.fault("model", "is of kind = \"sentencepiece\" alone");
+    }
+    if (model.file.empty()) return table.fault("model", "an empty path");
+    const Result<std::string> bytes = inputs_.read(path_beside(file_, model.file));
+    if (!bytes.is_ok()) return table.fault("model", bytes.status().message());
+    auto content = sources::SentencePieceModel::parse(*bytes);
+    if (!content.is_ok()) {
+      return table.fault("model", fmt::format("{}: {}", model.file, content.status().message()));
+    }
+    model.content = *std::move(content);
   }
 
   void read_balance(TableReader& table) {

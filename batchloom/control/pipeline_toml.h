@@ -29,7 +29,7 @@ struct PipelineInputs {
   /// The files that a pattern matches, in their order (sources::files_matching). None may be an
   /// error, or not.
   std::function<Result<std::vector<std::string>>(const std::string& pattern)> expand;
-  /// A whole file: the pipeline's own, and those of cost models.
+  /// A whole file: the pipeline's own, and those of cost models and tokenizers.
   std::function<Result<std::string>(const std::string& path)> read;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "batchloom/control/pipeline_describe.h"
 #include "batchloom/control/pipeline_testing.h"
 #include "batchloom/planning/cost_model_toml.h"
 
@@ -150,6 +151,22 @@ TEST(PipelineToml, PathsCountFromTheFilesFolder) {
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   EXPECT_EQ(pipeline->config.balance.costs, mine);
   EXPECT_THAT(pipeline->config.sources[0].paths, ElementsAre("conf/data/code.jsonl"));
+}
+
+TEST(PipelineToml, AModelIsReadAndKeepsItsName) {
+  const std::string text = text_with(plain_pipeline_text(), "\"bytes\"\nvocab = 300",
+                                     "{ kind = \"sentencepiece\", model = \"bpe.model\" }");
+  const Result<PipelineFile> pipeline = parse_plain(text);
+  ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
+  const TokensConfig& tokens = pipeline->config.tokens;
+  EXPECT_EQ(tokens.tokenizer, TokenizerKind::kSentencePiece);
+  EXPECT_EQ(tokens.model.file, "bpe.model");
+  EXPECT_EQ(tokens.vocab, tokens.model.content->pieces());
+  EXPECT_THAT(describe(*pipeline),
+              HasSubstr("tokenizer = { kind = \"sentencepiece\", model = \"bpe.model\" }\n"));
+  const Result<PipelineFile> again = parse_plain(describe(*pipeline));
+  ASSERT_TRUE(again.is_ok()) << again.status().to_string();
+  EXPECT_EQ(again->config, pipeline->config);
 }
 
 TEST(PipelineToml, WhatItNamesAndCannotReadIsNamed) {

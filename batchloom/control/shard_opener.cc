@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/shard_opener.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "batchloom/base/hash.h"
@@ -55,6 +56,15 @@ std::uint8_t ShardOpener::id_width_bytes() const {
       store::token_bytes(construction::token_width_for(tokenizer_->settings().vocab)));
 }
 
+sources::ReadLimits ShardOpener::limits() const {
+  sources::ReadLimits limits;
+  // No text is longer than the record that holds it.
+  if (!std::holds_alternative<sources::TokenFields>(fields_)) {
+    limits.max_record_bytes = std::min(limits.max_record_bytes, tokenizer_->max_text_bytes());
+  }
+  return limits;
+}
+
 std::string ShardOpener::indexed_file(const std::string& path) const {
   return files(path).back();
 }
@@ -71,7 +81,8 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
   if (format_ == SourceFormat::kJsonl) {
     const sources::Compression compression = sources::compression_of(file->name());
     return sources::open_jsonl_file({.bytes = std::move(file), .compression = compression},
-                                    {.fields = fields_, .loss_on = loss_on_}, *tokenizer_, call);
+                                    {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
+                                    *tokenizer_, call);
   }
   if (format_ == SourceFormat::kTar) {
     const sources::Compression compression = sources::compression_of(file->name());

@@ -53,6 +53,9 @@ class ShardOpener {
               const sources::Tokenizer& tokenizer)
       : format_(format), fields_(std::move(fields)), loss_on_(loss_on), tokenizer_(&tokenizer) {}
 
+  /// Of records, where the tokenizer bounds texts.
+  sources::ReadLimits limits() const;
+
   SourceFormat format_;
   sources::RecordFields fields_;
   sources::LossOn loss_on_;

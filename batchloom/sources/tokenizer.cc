@@ -21,15 +21,6 @@ Status check_ids(std::string_view where, std::span<const TokenId> ids, std::uint
   return Status::ok();
 }
 
-Status check_settings(const TokenSettings& settings) {
-  if (settings.vocab < 1 || settings.vocab > kMaxVocab) {
-    return Status::invalid(
-        fmt::format("tokens.vocab: {}; expected 1 to {}", settings.vocab, kMaxVocab));
-  }
-  BL_RETURN_IF_ERROR(check_ids("begin", settings.begin, settings.vocab));
-  return check_ids("end", settings.end, settings.vocab);
-}
-
 class IdsTokenizer final : public Tokenizer {
  public:
   explicit IdsTokenizer(TokenSettings settings) : Tokenizer(std::move(settings)) {}
@@ -67,6 +58,15 @@ void add_ids(Digest& digest, std::span<const TokenId> ids) {
 
 }  // namespace
 
+Status check_token_settings(const TokenSettings& settings) {
+  if (settings.vocab < 1 || settings.vocab > kMaxVocab) {
+    return Status::invalid(
+        fmt::format("tokens.vocab: {}; expected 1 to {}", settings.vocab, kMaxVocab));
+  }
+  BL_RETURN_IF_ERROR(check_ids("begin", settings.begin, settings.vocab));
+  return check_ids("end", settings.end, settings.vocab);
+}
+
 std::uint64_t Tokenizer::digest() const {
   Digest digest;
   digest.add_text(kind());
@@ -78,12 +78,12 @@ std::uint64_t Tokenizer::digest() const {
 }
 
 Result<std::unique_ptr<Tokenizer>> make_ids_tokenizer(TokenSettings settings) {
-  BL_RETURN_IF_ERROR(check_settings(settings));
+  BL_RETURN_IF_ERROR(check_token_settings(settings));
   return std::unique_ptr<Tokenizer>(std::make_unique<IdsTokenizer>(std::move(settings)));
 }
 
 Result<std::unique_ptr<Tokenizer>> make_bytes_tokenizer(TokenSettings settings) {
-  BL_RETURN_IF_ERROR(check_settings(settings));
+  BL_RETURN_IF_ERROR(check_token_settings(settings));
   if (settings.vocab < BytesTokenizer::kIds) {
     return Status::invalid(fmt::format("tokens.vocab: {}; the tokenizer bytes needs at least {}",
                                        settings.vocab, BytesTokenizer::kIds));

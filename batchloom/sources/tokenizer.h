@@ -20,6 +20,9 @@ struct TokenSettings {
   std::vector<TokenId> end = {};
 };
 
+/// Ok, or `invalid`: a vocabulary out of range, a begin or end id outside it.
+Status check_token_settings(const TokenSettings& settings);
+
 /// Ids fit an int32.
 inline constexpr std::uint32_t kMaxVocab = std::uint32_t{1} << 31;
 
@@ -33,6 +36,8 @@ class Tokenizer {
   virtual std::string_view kind() const = 0;
   /// False: only sources that hold ids already can be read.
   virtual bool takes_text() const = 0;
+  /// Longer texts are not taken.
+  virtual std::uint64_t max_text_bytes() const { return kMaxRecordBytes; }
   /// Appends the ids of `text`, which is UTF-8. Precondition: takes_text(). An id may be outside of
   /// the vocabulary: who builds the record looks at that.
   virtual Status encode(std::string_view text, std::vector<TokenId>& ids) const = 0;
@@ -49,7 +54,7 @@ class Tokenizer {
   TokenSettings settings_;
 };
 
-/// For sources that hold ids. `invalid`: a vocabulary out of range, a begin or end id outside it.
+/// For sources that hold ids. `invalid`: as check_token_settings().
 Result<std::unique_ptr<Tokenizer>> make_ids_tokenizer(TokenSettings settings);
 
 /// An id per byte of UTF-8, 0 to 255. `invalid` as above, and a vocabulary below 256.
