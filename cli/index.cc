@@ -33,6 +33,7 @@ Fields describe_source(const control::SourceConfig& source, const sources::Recor
       .add("shards", std::uint64_t{records.shards().size()})
       .add("records", totals.records)
       .add("tokens", totals.tokens)
+      .add("valid_labels", totals.valid_labels)
       .add("empty_records", totals.empty_records)
       .add("bad_records", totals.bad_records);
   return fields;

@@ -58,6 +58,8 @@ def test_tars_are_fresh(tmp_path: Path) -> None:
             assert content(old) == old.with_suffix("").read_bytes(), name
         else:
             assert members(new) == members(old), name
+
+
 def test_parquet_shards_hold_what_their_writer_writes(tmp_path: Path) -> None:
     """Other versions of pyarrow may write other bytes."""
     subprocess.run([sys.executable, FIXTURES / "write_parquet.py", tmp_path], check=True)
@@ -69,3 +71,12 @@ def test_parquet_shards_hold_what_their_writer_writes(tmp_path: Path) -> None:
             assert pq.ParquetFile(stored).read().equals(pq.ParquetFile(new).read()), name
         else:
             assert stored.read_bytes() == new.read_bytes(), name
+
+
+def test_ids_of_texts_are_those_of_sentencepiece() -> None:
+    folder = FIXTURES / "sentencepiece"
+    texts = (folder / "texts.txt").read_bytes()
+    for model in ("unigram", "bpe"):
+        command = ["spm_encode", f"--model={folder / model}.model", "--output_format=id"]
+        done = subprocess.run(command, input=texts, capture_output=True, check=True)
+        assert done.stdout == (folder / f"{model}.ids").read_bytes(), model

@@ -11,7 +11,8 @@
 //  1. Lines ascend by their keys, and no two are of one key. Equal lists are equal bytes.
 //  2. There is a line for each setting whose key has KeyEffect::kMembership (pipeline_keys.h) and
 //     that has a value, for what a tokenizer's model holds, for the order of the sources, for each
-//     file, and for the order of a source's files. What else a pipeline says may change from run to run.
+//     file, and for the order of a source's files. What else a pipeline says may change from run
+//     to run.
 //  3. A file is known by its name below the folder that all files of the source have in common, its
 //     size and its fingerprint: data may move as a whole.
 #pragma once
