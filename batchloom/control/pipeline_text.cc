@@ -49,7 +49,7 @@ std::string toml_list(std::span<const std::uint32_t> numbers) {
 }
 
 std::string toml_tokenizer(const TokensConfig& tokens) {
-  const std::string kind = quoted_name(tokenizer_names(), tokens.tokenizer);
+  std::string kind = quoted_name(tokenizer_names(), tokens.tokenizer);
   if (tokens.tokenizer != TokenizerKind::kSentencePiece) return kind;
   return fmt::format("{{ kind = {}, model = {} }}", kind, planning::toml_quoted(tokens.model.file));
 }
