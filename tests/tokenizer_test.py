@@ -3,6 +3,7 @@
 
 import json
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,20 @@ def test_a_model_that_is_none_is_named(folder: Path) -> None:
         assert "line 11: tokens.tokenizer.model: t.model: no sentencepiece model" in refusal()
     (folder / "t.model").unlink()
     assert "line 11: tokens.tokenizer.model: t.model: " in refusal()
+
+
+def test_longer_texts_are_bad_in_every_format(folder: Path) -> None:
+    """Of plain text and of tars a record's bytes are those of a file."""
+    (folder / "0.txt").write_text("x" * ((16 << 20) + 1), encoding="utf-8")
+    (folder / "1.txt").write_text("end", encoding="utf-8")
+    subprocess.run(["tar", "-cf", "texts.tar", "0.txt", "1.txt"], check=True)
+    for files in ("*.txt", "texts.tar"):
+        text = PIPELINE.replace('"docs.jsonl"', f'"{files}"')
+        if files == "texts.tar":
+            text += 'fields = { text = "txt" }\n'
+        (folder / "p.toml").write_text(text, encoding="utf-8")
+        row = source_row()
+        assert (row["records"], row["bad_records"]) == (2, 1), files
 
 
 def test_a_text_is_encoded_whole_or_bad(folder: Path) -> None:

@@ -87,11 +87,12 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
   if (format_ == SourceFormat::kTar) {
     const sources::Compression compression = sources::compression_of(file->name());
     return sources::open_tar_file({.bytes = std::move(file), .compression = compression},
-                                  {.fields = fields_, .loss_on = loss_on_}, *tokenizer_, call);
+                                  {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
+                                  *tokenizer_, call);
   }
   if (format_ == SourceFormat::kText) {
     const sources::Compression compression = sources::compression_of(file->name());
-    return sources::open_text({.bytes = std::move(file), .compression = compression}, {},
+    return sources::open_text({.bytes = std::move(file), .compression = compression}, limits(),
                               *tokenizer_, call);
   }
   BL_ASSIGN_OR_RETURN(const sources::MegatronPaths pair,
