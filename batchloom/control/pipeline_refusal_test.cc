@@ -296,8 +296,7 @@ TEST(PipelineRefusal, Fields) {
   EXPECT_THAT(refusal("{ prompt = \"x\", answer = \"x\" }"),
               HasSubstr("line 36: source.fields of 'docs': "));
   EXPECT_THAT(refusal("{ text = \"\" }"), HasSubstr("source.fields.text: an empty name"));
-  EXPECT_THAT(refusal_with("\"data/code.jsonl\"",
-                           "\"data/odd.name\"\nformat = \"text\"\nfields = { text = \"t\" }"),
+  EXPECT_THAT(refusal_with("\"data/code.jsonl\"", "\"data/odd.name\"\nformat = \"text\""),
               HasSubstr("source.fields: a file of text has no fields; leave them out"));
   EXPECT_THAT(refusal_with("{ prompt = \"q\", answer = \"a\" }", "{ text = \"t\" }"),
               HasSubstr("source.loss_on: \"answer\" needs fields"));
@@ -361,8 +360,9 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
 }
 
 TEST(PipelineRefusal, FilesWhoseFormatIsUnclear) {
-  EXPECT_THAT(refusal_with("data/code.jsonl", "data/odd.name"),
-              HasSubstr("the name of \"data/odd.name\" tells no format; say it: format = \"jsonl\""));
+  EXPECT_THAT(
+      refusal_with("data/code.jsonl", "data/odd.name"),
+      HasSubstr("the name of \"data/odd.name\" tells no format; say it: format = \"jsonl\""));
   const std::string odd = text_with(plain_pipeline_text(), "data/code.jsonl", "data/odd.name");
   EXPECT_TRUE(parse_plain(text_with(odd, "name = \"code\"", "name = \"code\"\nformat = \"jsonl\""))
                   .is_ok());
