@@ -17,7 +17,8 @@ struct LengthFile {
   std::string path;
   /// Of a CSV file: a name of its heading, or a number from 1. Empty: the file's only column.
   std::string column = {};
-  /// Of JSON Lines and tars, whose records have no length before. Outlives the call; nullptr: none was said.
+  /// Of JSON Lines and tars, whose records have no length before. Outlives the call; nullptr: none
+  /// was said.
   const sources::Tokenizer* tokenizer = nullptr;
   sources::RecordFields fields = sources::TextField{.text = "text"};
 };

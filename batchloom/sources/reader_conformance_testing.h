@@ -36,8 +36,8 @@ struct ReaderFormat {
   /// Whether other bytes at `offset` of a file may give another record, for nothing says that it is
   /// wrong: those of a text, say.
   std::function<bool(std::size_t file, std::size_t offset)> may_change_records;
-  /// Whether a shard is one record, whatever it holds: there is no empty one, and without a checksum
-  /// nothing tells that a file was cut.
+  /// Whether a shard is one record, whatever it holds: there is no empty one, and without a
+  /// checksum nothing tells that a file was cut.
   bool is_one_record = false;
 };
 

@@ -135,7 +135,8 @@ def pipeline_for(name: str, order: str) -> str:
     text = PIPELINE.format(order=order)
     if name.startswith("tar"):
         text = text.replace('"q"', '"q.txt"').replace('"a"', '"a.txt"')
-        text = text.replace('files = ["docs-*"]', 'files = ["docs-*"]\nfields = { text = "text.txt" }')
+        docs = 'files = ["docs-*"]'
+        text = text.replace(docs, docs + '\nfields = { text = "text.txt" }')
     return text
 
 
