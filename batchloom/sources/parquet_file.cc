@@ -6,7 +6,6 @@
 #include <arrow/memory_pool.h>
 #include <arrow/result.h>
 #include <arrow/status.h>
-#include <arrow/util/utf8.h>
 #include <fmt/format.h>
 #include <parquet/column_reader.h>
 #include <parquet/exception.h>
@@ -15,7 +14,6 @@
 #include <algorithm>
 #include <array>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <span>
 #include <type_traits>
@@ -512,11 +510,6 @@ std::uint64_t ParquetFile::rows() const {
 }
 std::uint64_t ParquetFile::offset_of(std::uint64_t row) const {
   return impl_->group_of(row).offset;
-}
-bool ParquetFile::is_utf8(std::string_view text) {
-  static std::once_flag once;
-  std::call_once(once, arrow::util::InitializeUTF8);
-  return arrow::util::ValidateUTF8(text);
 }
 bool ParquetFile::is_unsigned(std::size_t column) const {
   return impl_->is_unsigned(column);

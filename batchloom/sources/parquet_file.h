@@ -70,8 +70,6 @@ class ParquetFile {
   /// With at most `max_numbers` elements.
   Status list(std::size_t column, std::uint64_t row, std::uint64_t max_numbers,
               const CallOptions& call, ParquetList& out);
-  /// Whether such a text is one.
-  static bool is_utf8(std::string_view text);
   /// Whether numbers below 0 are large ones.
   bool is_unsigned(std::size_t column) const;
 

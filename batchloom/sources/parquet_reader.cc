@@ -13,6 +13,7 @@
 #include "batchloom/sources/parquet_file.h"
 #include "batchloom/sources/record_ids.h"
 #include "batchloom/sources/record_texts.h"
+#include "batchloom/sources/utf8.h"
 
 namespace batchloom::sources {
 namespace {
@@ -76,7 +77,7 @@ class ParquetReader final : public ShardReader {
       }
       out.place.size_bytes += text->size();
       if (auto bad = check_record_bytes(at, out.place, settings_.limits)) return bad;
-      if (!ParquetFile::is_utf8(*text)) {
+      if (!is_utf8(*text)) {
         return Bad(bad_record(at, BadRecordReason::kEncoding,
                               fmt::format("field '{}': not valid UTF-8", field)));
       }

@@ -68,8 +68,9 @@ struct PlainIds {
 /// The records of one shard, numbered from 0 in the shard's order. Reading is a pure function of
 /// the shard and the settings: neither the order of calls nor other readers change a record. What
 /// going from one record to another costs depends on the format.
-/// One thread at a time; any number of readers of a shard may be open. While nothing is read, a
-/// reader holds no buffers. Every format's reader passes reader_conformance_testing.h.
+/// One thread at a time; any number of readers of a shard may be open. Before something is read, a
+/// reader holds no buffers; afterwards kKeptBytes at most, and what a format needs to go on from
+/// where it is: a decoder, or pages. Every format's reader passes reader_conformance_testing.h.
 class ShardReader {
  public:
   virtual ~ShardReader() = default;
