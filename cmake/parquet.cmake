@@ -19,8 +19,8 @@ function(find_pyarrow OUT)
   endif()
   # pyarrow is not imported: that takes half a second.
   execute_process(
-    COMMAND ${python} -c
-      "import importlib.util as u; s = u.find_spec('pyarrow'); print(s.submodule_search_locations[0])"
+    COMMAND ${python} -c "from importlib.util import find_spec
+print(find_spec('pyarrow').submodule_search_locations[0])"
     WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
     OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(python AND NOT failed)
