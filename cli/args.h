@@ -163,7 +163,7 @@ struct LengthsArgs {
   std::string
       lengths;         ///< A distribution's name, a file, a pattern of files, or a pipeline's file.
   std::string column;  ///< Of a CSV file.
-  std::optional<control::TokenizerKind> tokenizer;  ///< Of JSON Lines and tars.
+  std::optional<control::TokenizerKind> tokenizer;  ///< Of files of records.
   std::vector<std::string> fields;                  ///< Of these: none, one or two.
   std::string index_folder;                         ///< Of a pipeline's indexes.
   std::string cluster;                              ///< A file; empty: the built-in one.

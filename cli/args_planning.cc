@@ -108,20 +108,22 @@ Status parse_fields(const std::string& text, LengthsArgs& lengths) {
 void define_lengths(Options& options, LengthsArgs& lengths, const std::string& tokens_help) {
   const std::string names =
       fmt::format("{}", fmt::join(simulator::length_distribution_names(), ", "));
-  keep_text(options, "--lengths", "NAME|FILE",
-            "lengths of samples: " + names +
-                "; files, also by a pattern: numbers by line, x.csv, x.jsonl, x.tar, or x.idx of a "
-                "Megatron data set; or x.toml, a pipeline: as its sources' weights draw them",
-            lengths.lengths);
+  keep_text(
+      options, "--lengths", "NAME|FILE",
+      "lengths of samples: " + names +
+          "; files, also by a pattern: numbers by line, x.csv, x.jsonl, x.tar, x.parquet, or "
+          "x.idx of a Megatron data set; or x.toml, a pipeline: as its sources' weights draw them",
+      lengths.lengths);
   keep_text(options, "--column", "NAME|N", "which column of a CSV file has the lengths",
             lengths.column);
   options.needs("--lengths");
   options.text("--tokenizer", "bytes|ids",
-               "what x.jsonl or x.tar holds: texts, an id a byte, or ids",
+               "what x.jsonl, x.tar or x.parquet holds: texts, an id a byte, or ids",
                [&lengths](const std::string& name) { return parse_tokenizer(name, lengths); });
   options.needs("--lengths");
   options.text("--field", "NAME[,NAME]",
-               "of x.jsonl: the text (default: text) or the ids (default: tokens), or two texts, "
+               "of x.jsonl and x.parquet: the text (default: text) or the ids (default: tokens), "
+               "or two texts, "
                "prompt and answer; of x.tar: members (default: txt)",
                [&lengths](const std::string& text) { return parse_fields(text, lengths); });
   options.needs("--tokenizer");

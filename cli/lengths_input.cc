@@ -42,7 +42,7 @@ Status check_options(const LengthsArgs& args) {
   }
   if ((args.tokenizer || !args.fields.empty()) && !takes_columns) {
     return Status::invalid(
-        fmt::format("--tokenizer, --field: {} is a {}; they are for JSON Lines", args.lengths,
+        fmt::format("--tokenizer, --field: {} is a {}; they are for files of records", args.lengths,
                     is_pipeline(args.lengths) ? "pipeline, which has its own" : "distribution"));
   }
   if (!args.index_folder.empty() && !is_pipeline(args.lengths)) {
@@ -60,14 +60,15 @@ Result<std::unique_ptr<sources::Tokenizer>> make_tokenizer(const LengthsArgs& ar
 }
 
 /// One field of text or ids, or those of prompt and answer.
-sources::RecordFields fields_of(const LengthsArgs& args, bool is_tar) {
+sources::RecordFields fields_of(const LengthsArgs& args,
+                                std::optional<simulator::RecordFormat> format) {
   const std::vector<std::string>& names = args.fields;
   if (names.size() == 2) return sources::AnswerFields{.prompt = names[0], .answer = names[1]};
   if (args.tokenizer == control::TokenizerKind::kIds) {
     return sources::TokenFields{.tokens = names.empty() ? "tokens" : names[0]};
   }
   if (!names.empty()) return sources::TextField{.text = names[0]};
-  return sources::TextField{.text = is_tar ? "txt" : "text"};
+  return sources::TextField{.text = format == simulator::RecordFormat::kTar ? "txt" : "text"};
 }
 
 /// A name with a wildcard is a pattern, unless a file has just that name.
@@ -79,22 +80,21 @@ Result<std::vector<std::string>> files_named(const std::string& name) {
 
 Result<std::vector<std::uint32_t>> read_file(const LengthsArgs& args, const std::string& path,
                                              const sources::Tokenizer* tokenizer) {
-  const bool is_tar = simulator::is_tar(path);
-  const bool has_records = is_tar || simulator::is_json_lines(path);
-  if (has_records && !args.tokenizer) {
+  const auto format = simulator::record_format(path);
+  if (format && !args.tokenizer) {
     return Status::invalid(
         fmt::format("{}: whose tokens? {} need --tokenizer=bytes, or ids where they hold "
                     "ids; the lengths of a pipeline's file (.toml) need none",
-                    path, is_tar ? "Tars" : "JSON Lines"));
+                    path, to_string(*format)));
   }
-  if (!has_records && args.tokenizer) {
+  if (!format && args.tokenizer) {
     return Status::invalid(fmt::format(
-        "{}: --tokenizer and --field are for JSON Lines and tars (.jsonl, .tar)", path));
+        "{}: --tokenizer and --field are for files of records (.jsonl, .tar, .parquet)", path));
   }
   return simulator::read_lengths({.path = path,
                                   .column = args.column,
                                   .tokenizer = tokenizer,
-                                  .fields = fields_of(args, is_tar)});
+                                  .fields = fields_of(args, format)});
 }
 
 Result<std::vector<std::uint32_t>> read_files(const LengthsArgs& args) {

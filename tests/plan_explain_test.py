@@ -257,11 +257,11 @@ def test_wrong_json_lines_are_named_by_the_reader(
     ("arguments", "message"),
     [
         (("--lengths=docs-0.jsonl",), "docs-0.jsonl: whose tokens? JSON Lines need --tokenizer="),
-        (("--lengths=wiki", "--tokenizer=bytes"), "wiki is a distribution; they are for JSON Lin"),
+        (("--lengths=wiki", "--tokenizer=bytes"), "wiki is a distribution; they are for files"),
         (("--lengths=p.toml", "--tokenizer=bytes"), "p.toml is a pipeline, which has its own"),
         (("--lengths=p.toml", "--column=a"), "p.toml is a pipeline, which has no columns"),
         (("--lengths=wiki", "--index-folder=a"), "wiki is no pipeline, and nothing else is index"),
-        (("--lengths=timings.txt", "--tokenizer=bytes"), "--tokenizer and --field are for JSON"),
+        (("--lengths=timings.txt", "--tokenizer=bytes"), "--tokenizer and --field are for files"),
         (("--lengths=none.toml",), "none.toml: there is no such file"),
         (("--lengths=p.toml", "--context=8K"), "p.toml: "),
     ],

@@ -476,7 +476,7 @@ def test_wrong_usage_is_named(arguments: tuple[str, ...], message: str) -> None:
         (("--lengths=nobody",), "nobody: there is no such file, and no distribution of that name"),
         (("--lengths=wiki", "--column=a"), "wiki is a distribution, which has no columns"),
         (("--lengths=wiki", "--cluster=no.toml"), "no.toml: there is no such file"),
-        (("--lengths=a.parquet",), "Parquet files cannot be read yet"),
+        (("--lengths=a.parquet",), "a.parquet: whose tokens? Parquet files need --tokenizer=bytes"),
         (("--lengths=a.json",), "such JSON files cannot be read yet"),
         (("--lengths=llama3-sft", "--context=100"), "a context of 100 tokens holds no sample"),
     ],

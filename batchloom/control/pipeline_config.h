@@ -141,6 +141,7 @@ struct LimitsConfig {
 enum class SourceFormat : std::uint8_t {
   kJsonl,     ///< A JSON object on each line.
   kMegatron,  ///< Pairs of .bin and .idx, which hold ids.
+  kParquet,   ///< Rows of tables, whose columns are the fields.
   kTar,       ///< WebDataset tars, whose records are neighbouring members with one key.
   kText,      ///< Files that are one record each.
 };

@@ -342,11 +342,11 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
   const auto file = [](std::string_view path) {
     return refusal_with("\"data/code.jsonl\"", fmt::format("\"{}\"", path));
   };
-  EXPECT_THAT(file("data/x.parquet"),
-              HasSubstr("line 42: source.files: \"data/x.parquet\" is parquet, which is not built "
-                        "yet; there are jsonl, megatron"));
-  EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"parquet\""),
-              HasSubstr("line 42: source.format: parquet is not built yet"));
+  EXPECT_THAT(file("data/x.arrow"),
+              HasSubstr("line 42: source.files: \"data/x.arrow\" is arrow, which is not built yet; "
+                        "there are jsonl, megatron, parquet, tar, text"));
+  EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"arrow\""),
+              HasSubstr("line 42: source.format: arrow is not built yet"));
   EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"megatorn\""),
               HasSubstr("source.format: \"megatorn\" is unknown; did you mean \"megatron\"?"));
   EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"python\", function = \"m:f\" }"),

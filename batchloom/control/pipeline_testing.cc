@@ -42,6 +42,7 @@ const NamedFiles& plain_files() {
                   {"ids/*", {"ids/a.bin", "ids/a.idx", "ids/b.bin", "ids/b.idx"}},
                   {"ids/b.idx", {"ids/b.idx"}},
                   {"data/x.parquet", {"data/x.parquet"}},
+                  {"data/x.arrow", {"data/x.arrow"}},
                   {"data/x.tar", {"data/x.tar"}},
                   {"data/odd.name", {"data/odd.name"}}},
       .texts = {{"unigram.model", model_text("unigram")},

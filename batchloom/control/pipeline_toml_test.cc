@@ -7,6 +7,7 @@
 #include "batchloom/control/pipeline_describe.h"
 #include "batchloom/control/pipeline_testing.h"
 #include "batchloom/planning/cost_model_toml.h"
+#include "batchloom/sources/parquet_reader.h"
 
 namespace batchloom::control {
 namespace {
@@ -131,6 +132,23 @@ TEST(PipelineToml, IndexesBesideFilesAreNoFiles) {
       parse_pipeline(shortest_pipeline_text(), "p.toml", files.inputs());
   ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
   EXPECT_THAT(pipeline->config.sources[0].paths, ElementsAre("data/code.jsonl"));
+}
+
+TEST(PipelineToml, ParquetHasTextAsJsonLinesDo) {
+  const std::string text(shortest_pipeline_text());
+  for (const std::string& named :
+       {text_with(text, "data/code.jsonl", "data/x.parquet"),
+        text_with(text, "data/code.jsonl", "data/odd.name") + "format = \"parquet\"\n"}) {
+    const Result<PipelineFile> pipeline = parse_plain(named);
+    if (!sources::parquet_is_built().is_ok()) {
+      EXPECT_THAT(pipeline.status().to_string(), HasSubstr("pip install pyarrow"));
+      continue;
+    }
+    ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
+    EXPECT_EQ(pipeline->config.sources[0].format, SourceFormat::kParquet);
+    EXPECT_EQ(pipeline->config.sources[0].fields,
+              sources::RecordFields(sources::TextField{"text"}));
+  }
 }
 
 TEST(PipelineToml, PathsCountFromTheFilesFolder) {

@@ -9,6 +9,7 @@
 #include "batchloom/control/source_files.h"
 #include "batchloom/sources/jsonl_file.h"
 #include "batchloom/sources/megatron.h"
+#include "batchloom/sources/parquet_reader.h"
 #include "batchloom/sources/tar_reader.h"
 #include "batchloom/sources/text_reader.h"
 
@@ -83,6 +84,11 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
     return sources::open_jsonl_file({.bytes = std::move(file), .compression = compression},
                                     {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
                                     *tokenizer_, call);
+  }
+  if (format_ == SourceFormat::kParquet) {
+    return sources::open_parquet(std::move(file),
+                                 {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
+                                 *tokenizer_, call);
   }
   if (format_ == SourceFormat::kTar) {
     const sources::Compression compression = sources::compression_of(file->name());

@@ -41,7 +41,7 @@ class ShardOpener {
   /// A reader of the shard, which needs no index; `file` is that of indexed_file(). Other files are
   /// opened by `pool`, which outlives the reader. Blocks: where a format does not say where its
   /// records lie, for as long as a pass over the shard takes. Errors: those of open_jsonl_file(),
-  /// open_tar_file(), open_text() and open_megatron().
+  /// open_parquet(), open_tar_file(), open_text() and open_megatron().
   Result<std::unique_ptr<sources::ShardReader>> open(std::unique_ptr<sources::ByteReader> file,
                                                      sources::FilePool& pool,
                                                      const CallOptions& call) const;

@@ -11,6 +11,7 @@
 
 #include "batchloom/control/pipeline_faults.h"
 #include "batchloom/sources/megatron.h"
+#include "batchloom/sources/parquet_reader.h"
 
 namespace batchloom::control {
 namespace {
@@ -22,7 +23,7 @@ constexpr std::array kFormats = {
     KnownFormat{"jsonl", ".jsonl.zst", SourceFormat::kJsonl},
     KnownFormat{"megatron", ".bin", SourceFormat::kMegatron},
     KnownFormat{"megatron", ".idx", SourceFormat::kMegatron},
-    KnownFormat{"parquet", ".parquet", std::nullopt},
+    KnownFormat{"parquet", ".parquet", SourceFormat::kParquet},
     KnownFormat{"tar", ".tar", SourceFormat::kTar},
     KnownFormat{"tar", ".tar.gz", SourceFormat::kTar},
     KnownFormat{"tar", ".tar.zst", SourceFormat::kTar},
@@ -34,7 +35,7 @@ constexpr std::array kFormats = {
     KnownFormat{"mds", ".mds", std::nullopt},
 };
 
-Result<SourceFormat> format_of_file(std::optional<SourceFormat> given, const std::string& path) {
+Result<SourceFormat> told_format(std::optional<SourceFormat> given, const std::string& path) {
   const KnownFormat* known = format_of_path(path);
   if (known == nullptr) {
     if (given && *given != SourceFormat::kMegatron) return *given;
@@ -56,6 +57,15 @@ Result<SourceFormat> format_of_file(std::optional<SourceFormat> given, const std
   return *known->built;
 }
 
+Result<SourceFormat> format_of_file(std::optional<SourceFormat> given, const std::string& path) {
+  BL_ASSIGN_OR_RETURN(const SourceFormat format, told_format(given, path));
+  if (format == SourceFormat::kParquet) {
+    const Status built = sources::parquet_is_built();
+    if (!built.is_ok()) return built.with_context(shown(path));
+  }
+  return format;
+}
+
 }  // namespace
 
 std::span<const KnownFormat> known_formats() {
@@ -66,6 +76,7 @@ std::string_view to_string(SourceFormat format) {
   switch (format) {
     case SourceFormat::kJsonl: return "jsonl";
     case SourceFormat::kMegatron: return "megatron";
+    case SourceFormat::kParquet: return "parquet";
     case SourceFormat::kTar: return "tar";
     case SourceFormat::kText: return "text";
   }

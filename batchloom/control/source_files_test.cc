@@ -24,7 +24,8 @@ TEST(SourceFiles, NamesTellFormats) {
   EXPECT_EQ(format_of_path("README.md")->built, SourceFormat::kText);
   EXPECT_EQ(format_of_path("a.json"), nullptr);
   EXPECT_EQ(format_of_path("jsonl"), nullptr);
-  EXPECT_EQ(format_of_name("parquet")->built, std::nullopt);
+  EXPECT_EQ(format_of_path("a.parquet")->built, SourceFormat::kParquet);
+  EXPECT_EQ(format_of_name("arrow")->built, std::nullopt);
   EXPECT_EQ(format_of_name("jsno"), nullptr);
   for (const KnownFormat& format : known_formats()) {
     EXPECT_TRUE(!format.built || to_string(*format.built) == format.name) << format.name;

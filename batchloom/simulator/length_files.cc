@@ -18,6 +18,7 @@
 #include "batchloom/sources/decoder.h"
 #include "batchloom/sources/jsonl_file.h"
 #include "batchloom/sources/megatron_index.h"
+#include "batchloom/sources/parquet_reader.h"
 #include "batchloom/sources/tar_reader.h"
 
 namespace batchloom::simulator {
@@ -227,17 +228,22 @@ Result<std::unique_ptr<sources::ShardReader>> open_records(const LengthFile& fil
   BL_ASSIGN_OR_RETURN(auto bytes, sources::open_file(file.path));
   sources::CompressibleFile content{.bytes = std::move(bytes),
                                     .compression = sources::compression_of(lower_case(file.path))};
-  if (is_tar(file.path)) {
+  const auto format = record_format(file.path);
+  if (format == RecordFormat::kParquet) {
+    return sources::open_parquet(std::move(content.bytes), {.fields = file.fields}, *file.tokenizer,
+                                 {});
+  }
+  if (format == RecordFormat::kTar) {
     return sources::open_tar_file(std::move(content), {.fields = file.fields}, *file.tokenizer, {});
   }
   return sources::open_jsonl_file(std::move(content), {.fields = file.fields}, *file.tokenizer, {});
 }
 
-Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
+Result<std::vector<std::uint32_t>> read_records(const LengthFile& file, RecordFormat format) {
   if (file.tokenizer == nullptr) {
     return Status::invalid(
         fmt::format("{}: a record of {} has a length once it is tokenized; say who does", file.path,
-                    is_tar(file.path) ? "a tar" : "JSON Lines"));
+                    to_string(format)));
   }
   BL_ASSIGN_OR_RETURN(const auto reader, open_records(file));
   LengthList lengths(file.path);
@@ -247,8 +253,7 @@ Result<std::vector<std::uint32_t>> read_records(const LengthFile& file) {
     if (bad) return Status::invalid(bad->message);
     if (size.tokens > 0) BL_RETURN_IF_ERROR(lengths.add(size.tokens));
   }
-  return std::move(lengths).finish(is_tar(file.path) ? "samples of a tar with tokens"
-                                                     : "records of JSON Lines with tokens");
+  return std::move(lengths).finish(fmt::format("records of {} with tokens", to_string(format)));
 }
 
 Status not_yet(const std::string& path, std::string_view kind) {
@@ -260,27 +265,38 @@ Status not_yet(const std::string& path, std::string_view kind) {
 
 }  // namespace
 
-bool is_json_lines(const std::string& path) {
-  const std::string name = lower_case(path);
-  return name.ends_with(".jsonl") || name.ends_with(".jsonl.gz") || name.ends_with(".jsonl.zst");
+std::string_view to_string(RecordFormat format) {
+  switch (format) {
+    case RecordFormat::kJsonLines: return "JSON Lines";
+    case RecordFormat::kTar: return "tars";
+    case RecordFormat::kParquet: return "Parquet files";
+  }
+  return "unknown";
 }
 
-bool is_tar(const std::string& path) {
+std::optional<RecordFormat> record_format(const std::string& path) {
   const std::string name = lower_case(path);
-  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tar.zst");
+  if (name.ends_with(".parquet")) return RecordFormat::kParquet;
+  for (const std::string_view compression : {"", ".gz", ".zst"}) {
+    if (!name.ends_with(compression)) continue;
+    const std::string_view plain =
+        std::string_view(name).substr(0, name.size() - compression.size());
+    if (plain.ends_with(".jsonl")) return RecordFormat::kJsonLines;
+    if (plain.ends_with(".tar")) return RecordFormat::kTar;
+  }
+  return std::nullopt;
 }
 
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file) {
   const std::string path = lower_case(file.path);
   if (path.ends_with(".json")) return not_yet(file.path, "such JSON");
-  if (path.ends_with(".parquet")) return not_yet(file.path, "Parquet");
   const bool is_csv = path.ends_with(".csv");
   if (!is_csv && !file.column.empty()) {
     return Status::invalid(fmt::format(
         "{}: a column was asked for ('{}'), and only .csv files have columns", path, file.column));
   }
   if (path.ends_with(".idx")) return read_documents(file.path);
-  if (is_json_lines(path) || is_tar(path)) return read_records(file);
+  if (const auto format = record_format(path)) return read_records(file, *format);
   BL_ASSIGN_OR_RETURN(InputFile input, InputFile::open(file.path));
   if (is_csv) return ColumnReader(std::move(input), file.column).read();
   return read_text(std::move(input));

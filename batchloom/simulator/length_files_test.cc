@@ -114,7 +114,7 @@ TEST(LengthFiles, TextThatIsNoneIsNamedByLine) {
   for (const auto& [content, why] : cases) expect_refused("a.txt", content, "", why);
   expect_refused("a.txt", "5\n", "tokens", "only .csv files have columns");
   expect_refused("a.json", "", "", "such JSON files cannot be read yet; write the lengths as");
-  expect_refused("a.parquet", "PAR1", "", "Parquet files cannot be read yet");
+  expect_refused("a.parquet", "PAR1", "", "a record of Parquet files has a length once");
 }
 
 TEST(LengthFiles, ColumnsHaveNamesOrNumbers) {

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import batchloom as bl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from conftest import Run
 
@@ -105,12 +107,20 @@ def write_tar_gzip(path: Path, records: Records) -> None:
     subprocess.run(["gzip", f"{path}.tar"], check=True)
 
 
+def write_parquet(path: Path, records: Records) -> None:
+    """Several row groups, and pages of a few records."""
+    table = pa.Table.from_pylist(records)
+    pq.write_table(table, f"{path}.parquet", row_group_size=17, data_page_size=700,
+                   write_batch_size=3, compression="zstd")  # fmt: skip
+
+
 FORMATS: dict[str, Write] = {
     "plain": write_plain,
     "gzip": write_gzip,
     "gzip_members": write_members,
     "zstd": write_zstd,
     "zstd_frames": write_frames,
+    "parquet": write_parquet,
     "tar": write_tar,
     "tar_gzip": write_tar_gzip,
 }
