@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "batchloom/control/pipeline_config.h"
+#include "batchloom/control/slow_samples.h"
 #include "batchloom/simulator/store_sim.h"
 #include "batchloom/simulator/synthetic.h"
 #include "batchloom/store/batch_check.h"
@@ -208,6 +209,7 @@ struct RunPipeline {
   std::string index_folder;  ///< Empty: indexes lie beside shards.
   std::optional<store::Step> change_from;
   std::optional<Duration> reclaim_every = std::chrono::seconds(10);
+  Duration sample_timeout = control::SlowSampleOptions().sample_max;
   bool json = false;
 };
 

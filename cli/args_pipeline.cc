@@ -40,6 +40,16 @@ Status parse_reclaim(const std::string& text, std::optional<Duration>& pause) {
       "--reclaim-every: '{}' is neither a time, as 200ms, 5s or 10min, nor never", text));
 }
 
+Status parse_sample_timeout(const std::string& text, Duration& timeout) {
+  const std::optional<Duration> time = parse_duration(text);
+  if (!time || *time <= Duration::zero()) {
+    return Status::invalid(
+        fmt::format("--sample-timeout: '{}' is no time, as 200ms, 5s or 10min", text));
+  }
+  timeout = *time;
+  return Status::ok();
+}
+
 }  // namespace
 
 void define_run(Options& options, RunPipeline& run) {
@@ -62,6 +72,10 @@ void define_run(Options& options, RunPipeline& run) {
   options.text("--reclaim-every", "TIME|never",
                "take away what nobody needs, with such pauses (default: 10s)",
                [&run](const std::string& text) { return parse_reclaim(text, run.reclaim_every); });
+  options.text(
+      "--sample-timeout", "TIME",
+      "end where a sample's storage does not answer for so long (default: 10min)",
+      [&run](const std::string& text) { return parse_sample_timeout(text, run.sample_timeout); });
   options.flag("--json", "print the result as JSON", run.json);
 }
 

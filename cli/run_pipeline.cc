@@ -98,6 +98,7 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   options.workers = workers;
   options.change_from = args.change_from;
   options.reclaim_every = args.reclaim_every;
+  options.sample_max = args.sample_timeout;
   BL_ASSIGN_OR_RETURN(const auto pipeline,
                       control::Pipeline::open(config, *opened.sources, *stream, options, call));
   log_info(fmt::format("{}: term {}, goes on at step {}", location.url,

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from cli_test import COMMAND, DONE, FAILED, fail, run, succeed, succeed_json, succeed_rows
+from cli_test import COMMAND, DONE, FAILED, fail, refuse, run, succeed, succeed_json, succeed_rows
 
 PIPELINE = """
 seed = 17
@@ -456,3 +456,9 @@ def test_something_else_than_a_pipeline_is_not_gone_on_with(folder: Path) -> Non
     made = run("produce", "./stream", "--synthetic", "--producer=main", "--steps=2", "--ranks=4")
     assert made.returncode == DONE
     assert "did something else than a pipeline write this stream?" in refusal()
+
+
+def test_a_sample_timeout_that_is_no_time_is_refused() -> None:
+    for text in ("0s", "5", "soon", "-1s"):
+        said = refuse("run", "p.toml", f"--sample-timeout={text}")
+        assert f"--sample-timeout: '{text}' is no time, as 200ms, 5s or 10min" in said

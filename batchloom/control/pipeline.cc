@@ -48,6 +48,7 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   run.lead = {.lead = config.store.lead_steps, .url = config.store.url, .next_step = next_step};
   run.retain_max_bytes = config.store.retain_max_bytes;
   run.loaders.workers = config.limits.workers.value_or(options.workers);
+  run.loaders.slow.sample_max = options.sample_max;
   run.loaders.bytes_max = half(config.limits.memory_bytes);
   run.constructors = options.workers;
   run.pool.bytes_max = half(config.limits.memory_bytes);

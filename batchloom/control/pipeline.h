@@ -32,6 +32,8 @@ struct PipelineOptions {
   std::optional<store::Step> change_from = {};
   /// Between two passes of the reclaimer; absent: somebody else reclaims.
   std::optional<Duration> reclaim_every = std::chrono::seconds(10);
+  /// As SlowSampleOptions has it.
+  Duration sample_max = SlowSampleOptions().sample_max;
 };
 
 /// run() once. progress() is thread-safe.

@@ -196,20 +196,16 @@ Status PipelineRun::Impl::plan() {
 }
 
 Status PipelineRun::Impl::hand_on(const CallOptions& call) {
-  Result<LoadedStep> loaded = loader_.next(call);
-  if (!loaded.is_ok()) {
-    return loaded.status().with_context(
-        fmt::format("loading step {}", before_.front().mixture.step.value));
-  }
-  if (!loaded->bad.empty()) return strike(*loaded);
+  BL_ASSIGN_OR_RETURN(LoadedStep loaded, loader_.next(call));
+  if (!loaded.bad.empty()) return strike(loaded);
   before_.pop_front();
-  book_.built(loaded->planned, *options_.graph.find(planning::Modality::kText)->cost);
+  book_.built(loaded.planned, *options_.graph.find(planning::Modality::kText)->cost);
   construction::ConstructionJob job;
   job.seq = seq_;
   ++seq_;
   job.state_after = encode_pipeline_state(
-      {.membership = membership_, .struck = records_.struck(), .planner = loaded->planned.next});
-  job.steps.push_back({std::move(loaded->planned), std::move(loaded->blocks)});
+      {.membership = membership_, .struck = records_.struck(), .planner = loaded.planned.next});
+  job.steps.push_back({std::move(loaded.planned), std::move(loaded.blocks)});
   return pool_.submit(std::move(job), call);
 }
 

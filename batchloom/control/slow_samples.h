@@ -5,9 +5,12 @@
 //  1. Whoever brings an order notes which sample it is at, and at what.
 //  2. Whoever waits for samples looks at that every now and then. An order that has not moved for a
 //     while is logged, once for each sample; after a longer one it is an error.
-//  3. Such a sample is never replaced: timing decides no membership.
+//  3. Time counts while somebody looks: of a longer pause between two looks, in which the process
+//     may have been stopped, or its machine suspended, only the usual one counts.
+//  4. Such a sample is never replaced: timing decides no membership.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -76,10 +79,10 @@ class SlowSamples {
   explicit SlowSamples(SlowSampleOptions options) : options_(std::move(options)) {}
 
   /// How often to look.
-  Duration look_every() const { return options_.slow_after / 4; }
+  Duration look_every() const { return std::min(options_.slow_after, options_.sample_max) / 4; }
 
-  /// `unavailable`, naming the sample, its source and the stage, where one takes too long. Time
-  /// counts from the look that first saw an order at its place.
+  /// `unavailable`, naming the step, the sample, its source and the stage, where one takes too
+  /// long. Time counts from the look that first saw an order at its place.
   Status look(std::span<const OrderOutPtr> orders, Time now);
 
   /// "sample 0:0:7:0 of source 'docs', reading its record".  Thread-safe.
@@ -89,14 +92,17 @@ class SlowSamples {
   struct Seen {
     OrderOutPtr order;
     FetchPlace::Look place;
-    Time since;
+    Duration waited = {};
     bool said = false;
   };
 
-  Status judge(Seen& seen, Time now) const;
+  /// Of what has passed since the look before.
+  Duration counted_since_last(Time now) const;
+  Status judge(Seen& seen) const;
 
   const SlowSampleOptions options_;
   std::vector<Seen> seen_;
+  Time looked_ = {};
 };
 
 }  // namespace batchloom::control

@@ -124,7 +124,10 @@ Status StepLoader::wait_for_oldest(const CallOptions& call) {
 Result<LoadedStep> StepLoader::next(const CallOptions& call) {
   BL_RETURN_IF_ERROR(wait_for_oldest(call));
   const PendingPtr step = state_.read([](const State& state) { return state.steps.front(); });
-  BL_RETURN_IF_ERROR(step->failed);
+  if (!step->failed.is_ok()) {
+    return step->failed.with_context(
+        fmt::format("loading step {}", step->loaded.planned.step.value));
+  }
   state_.change([&](State& state) {
     state.steps.erase(state.steps.begin());
     state.bytes -= step->bytes;

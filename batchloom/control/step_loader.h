@@ -98,7 +98,7 @@ class StepLoader {
   std::optional<model::SourceId> held_up_by() const;
 
   /// The oldest step, waiting for all of it. Its error otherwise, and the step stays; `unavailable`
-  /// also where a sample takes too long, naming it.
+  /// also where a sample takes too long, naming it and its step, which may be a later one.
   /// Precondition: not empty().
   Result<LoadedStep> next(const CallOptions& call);
 
