@@ -56,9 +56,9 @@ inline constexpr std::size_t kFileLengthsMax = std::size_t{1} << 28;
 /// Reads with a small buffer, whatever the size of the file. Errors name the file, the line or the
 /// offset (of records their number too), what is there and what was expected. `invalid`: a file
 /// without lengths, one cut short, one of another kind, a row above kRowMaxBytes, a column that is
-/// missing or whose name two have, a bad record, records and no tokenizer, a length of 0 or below or
-/// above 32 bits, more than kFileLengthsMax; and as InputFile. `corruption`: an .idx file that is
-/// none, is cut or contradicts itself; files of records that their readers refuse.
+/// missing or whose name two have, a bad record, records and no tokenizer, a length of 0 or below
+/// or above 32 bits, more than kFileLengthsMax; and as InputFile. `corruption`: an .idx file that
+/// is none, is cut or contradicts itself; files of records that their readers refuse.
 Result<std::vector<std::uint32_t>> read_lengths(const LengthFile& file);
 
 }  // namespace batchloom::simulator
