@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from cli_test import fail, succeed_rows
+from cli_test import fail, succeed_json, succeed_rows
 
 PIPELINE = """seed = 1
 [store]
@@ -60,6 +60,18 @@ def test_an_index_counts_what_the_tables_hold(pipeline: Path) -> None:
 def test_rows_without_a_text_are_bad_records(pipeline: Path) -> None:
     pq.write_table(table(["a", None, "b"]), pipeline.with_name("docs-3.parquet"))
     assert [shard["bad_records"] for shard in shards_of(pipeline)] == [0, 0, 0, 1]
+
+
+def test_lengths_are_those_of_the_texts(pipeline: Path) -> None:
+    longest = max(len(text) for text in TEXTS)
+    files = f"--lengths={pipeline.with_name('docs-[01].parquet')}"
+    told = succeed_json("plan", "explain", files, "--tokenizer=bytes", "--field=meta.text")
+    assert told["tokens"] == sum(len(text) for text in TEXTS)
+    assert told["longest_sample"] == longest
+    assert not list(pipeline.parent.glob("*.blidx")), "a question leaves nothing beside the data"
+    shards_of(pipeline)
+    told = succeed_json("plan", "explain", f"--lengths={pipeline}")
+    assert told["longest_sample"] == longest
 
 
 def cut(shard: Path) -> None:

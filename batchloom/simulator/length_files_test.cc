@@ -93,7 +93,7 @@ TEST(LengthFiles, AnEndingMayBeInCapitals) {
   EXPECT_EQ(lengths_in("OK.CSV", "a,b\n1,2\n", "b").value(), (Lengths{2}));
   EXPECT_EQ(lengths_in("a.Csv", "a,b\n1,2\n", "b").value(), (Lengths{2}));
   EXPECT_EQ(lengths_in("A.IDX", index_of({17})).value(), (Lengths{17}));
-  expect_refused("A.PARQUET", "PAR1", "", "Parquet files cannot be read yet");
+  expect_refused("A.PARQUET", "PAR1", "", "a record of Parquet files has a length once");
 }
 
 TEST(LengthFiles, TextThatIsNoneIsNamedByLine) {
