@@ -26,7 +26,8 @@ TEST(ReadBuffers, GiveOutWhatWasLetGo) {
 TEST(ReadBuffers, GiveOutTheSmallestThatWillDo) {
   ReadBuffers buffers;
   std::vector<std::shared_ptr<const Bytes>> shared;
-  for (const std::size_t size : {100U, 300U, 200U, 250U}) shared.push_back(buffers.share(Bytes(size)));
+  for (const std::size_t size : {100U, 300U, 200U, 250U})
+    shared.push_back(buffers.share(Bytes(size)));
   shared.clear();
   EXPECT_TRUE(buffers.take(301).empty());
   EXPECT_TRUE(buffers.take(49).empty()) << "most of it would not be used";
