@@ -137,8 +137,8 @@ Result<PictureSize> JpegDecoder::start(const PictureSize& target) {
   return PictureSize{.width_px = jpeg_.output_width, .height_px = jpeg_.output_height};
 }
 
-/// To the smallest of 1/8, 1/4, 1/2 and 1 that is no smaller than `target`: a smaller inverse DCT is
-/// quicker than averaging its pixels, and nearly the same.
+/// To the smallest of 1/8, 1/4, 1/2 and 1 that is no smaller than `target`: an inverse DCT to fewer
+/// pixels is quicker than averaging more of them, and nearly the same.
 void JpegDecoder::set_scale(const PictureSize& target) {
   jpeg_.scale_denom = 8;
   for (jpeg_.scale_num = 1; jpeg_.scale_num < 8; jpeg_.scale_num *= 2) {
