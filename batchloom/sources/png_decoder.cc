@@ -84,6 +84,7 @@ Status PngDecoder::open() {
 void PngDecoder::read_header() {
   png_set_read_fn(png_, this, on_read);
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // They are check_picture_size's.
+  png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);  // Not only of pixels.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png_, info_);
   size_ = {.width_px = png_get_image_width(png_, info_),

@@ -73,6 +73,7 @@ void Resampler::add(ByteSpan row) {
       if (tap.count == 2) add_weighted(above_, weights[0]);
       add_weighted(row_, weights.back());
     } else {
+      if (y < tap.first) return;
       add_weighted(row_, weights[y - tap.first]);
       if (!complete) return;
     }

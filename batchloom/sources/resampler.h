@@ -12,8 +12,9 @@
 //   the centre of output i is at ((2i + 1) * n - m) / 2m input pixels; weights sum to 2m
 //
 // Nothing is rounded between the axes: one division by the product of both sums, to the nearest,
-// halves up, ends it. So a constant picture stays what it is, equal sizes change nothing, and a
-// mean is kept but for the rounding of each pixel.
+// halves up, ends it. So a constant picture stays what it is, equal sizes change nothing, a mean is
+// kept but for the rounding of each pixel where a picture shrinks, and one that is mirrored or
+// transposed first gives the same as one that is so afterwards.
 #pragma once
 
 #include <cstddef>
