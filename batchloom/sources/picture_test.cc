@@ -63,9 +63,10 @@ class FixturePictureTest : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(AllKinds, FixturePictureTest,
                          testing::Values("rgb.png", "rgba.png", "grey.png", "grey_alpha.png",
                                          "bits.png", "grey16.png", "colour_key.png", "palette1.png",
-                                         "palette2.png", "palette4.png", "palette8.png", "444.jpg",
-                                         "422.jpg", "420.jpg", "progressive.jpg", "restarts.jpg",
-                                         "turned.jpg", "rgb.jpg", "grey.jpg", "cmyk.jpg"),
+                                         "palette2.png", "palette4.png", "palette8.png",
+                                         "palette_short.png", "444.jpg", "422.jpg", "420.jpg",
+                                         "progressive.jpg", "restarts.jpg", "turned.jpg", "rgb.jpg",
+                                         "grey.jpg", "cmyk.jpg"),
                          [](const auto& name) {
                            const std::size_t dot = name.param.find('.');
                            return name.param.substr(dot + 1) + "_" + name.param.substr(0, dot);

@@ -59,7 +59,7 @@ RgbPicture random_picture(const PictureSize& size) {
   return painted_picture(size, [&](auto, auto, auto) { return random.below(256); });
 }
 
-/// The reds of a row of that many pixels made of `reds`, and, since the axes are alike, of a column.
+/// The reds of a row of `to` pixels made of `reds`; since the axes are alike, of a column too.
 std::vector<unsigned> resampled_row(const std::vector<unsigned>& reds, std::uint32_t to) {
   const auto from = static_cast<std::uint32_t>(reds.size());
   const RgbPicture row = resampled_picture(
