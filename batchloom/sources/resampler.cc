@@ -6,6 +6,14 @@
 #include "batchloom/base/check.h"
 
 namespace batchloom::sources {
+namespace {
+
+/// Up to this divisor d, x / d is x * (2^55 / d + 1) >> 55 for each x < 256 * d, and several times
+/// as quick: before it is cut off that is too large by at most x / 2^55, which is below 1 / d.
+constexpr std::uint64_t kQuickSum = std::uint64_t{1} << 23;
+constexpr int kReciprocalBits = 55;
+
+}  // namespace
 
 ResampledAxis::ResampledAxis(std::uint32_t from, std::uint32_t to)
     : sum_(to > from ? 2 * to : from), interpolates_(to > from) {
@@ -50,6 +58,7 @@ Resampler::Resampler(const PictureSize& from, const PictureSize& to, std::span<s
     : across_(from.width_px, to.width_px),
       down_(from.height_px, to.height_px),
       sum_(std::uint64_t{across_.sum()} * down_.sum()),
+      reciprocal_((std::uint64_t{1} << kReciprocalBits) / sum_ + 1),
       input_bytes_(std::size_t{3} * from.width_px),
       out_(out),
       above_(std::size_t{3} * to.width_px),
@@ -106,10 +115,17 @@ void Resampler::add_weighted(std::span<const std::uint32_t> row, std::uint32_t w
 
 void Resampler::write_row() {
   std::byte* const out = &out_[next_output_ * sums_.size()];
-  for (std::size_t i = 0; i < sums_.size(); ++i) {
-    out[i] = static_cast<std::byte>((sums_[i] + sum_ / 2) / sum_);
-    sums_[i] = 0;
+  const std::uint64_t half = sum_ / 2;
+  if (sum_ <= kQuickSum) {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      out[i] = static_cast<std::byte>((sums_[i] + half) * reciprocal_ >> kReciprocalBits);
+    }
+  } else {
+    for (std::size_t i = 0; i < sums_.size(); ++i) {
+      out[i] = static_cast<std::byte>((sums_[i] + half) / sum_);
+    }
   }
+  std::ranges::fill(sums_, 0);
 }
 
 }  // namespace batchloom::sources

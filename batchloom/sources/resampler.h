@@ -79,8 +79,9 @@ class Resampler {
 
   const ResampledAxis across_;
   const ResampledAxis down_;
-  const std::uint64_t sum_;        // Of the weights of one output pixel.
-  const std::size_t input_bytes_;  // Of a row that comes.
+  const std::uint64_t sum_;         // Of the weights of one output pixel.
+  const std::uint64_t reciprocal_;  // Of it: see kQuickSum.
+  const std::size_t input_bytes_;   // Of a row that comes.
   std::span<std::byte> out_;
   std::uint32_t next_input_ = 0;
   std::size_t next_output_ = 0;

@@ -119,6 +119,28 @@ TEST(ResamplerTest, ItsSumsFitAtTheLargestSides) {
   }
 }
 
+/// Divisors on both sides of the one from which it divides.
+TEST(ResamplerTest, RoundsHalvesUpWhateverTheDivisor) {
+  constexpr std::uint32_t kWidth = 4096;
+  for (const std::uint32_t height : {2047U, 2048U, 2049U}) {
+    Bytes out(3);
+    Resampler resampler({.width_px = kWidth, .height_px = height}, {.width_px = 1, .height_px = 1},
+                        out);
+    Bytes row(std::size_t{3} * kWidth);
+    for (std::uint32_t y = 0; y < height; ++y) {
+      for (std::uint32_t x = 0; x < kWidth; ++x) {
+        // Half of them, and one less than that.
+        const bool one = 2 * (y * kWidth + x) < height * kWidth;
+        row[3 * x] = std::byte{255};
+        row[3 * x + 1] = std::byte{one};
+        row[3 * x + 2] = std::byte{one && y + x > 0};
+      }
+      resampler.add(row);
+    }
+    EXPECT_THAT(out, ElementsAre(std::byte{255}, std::byte{1}, std::byte{0})) << height;
+  }
+}
+
 RC_GTEST_PROP(ResamplerProperty, AConstantPictureStaysConstant, ()) {
   const auto red = *rc::gen::inRange<unsigned>(0, 256);
   const auto paint = [&](auto, auto, unsigned c) { return (red + 100 * c) % 256; };
