@@ -44,7 +44,8 @@ class StepProvenance {
  private:
   void add_piece(const model::Piece& piece, Fields& row) const {
     const model::PlanSample& sample = step_.plan.samples[piece.sample.value];
-    const model::SourcePlace& place = step_.origins[piece.sample.value].place;
+    const auto& origin = step_.origins[piece.sample.value];
+    const model::SourcePlace& place = origin.place;
     row.add("sample", model::to_string(sample.id))
         .add("source", source_name(sample.id.source))
         .add("shard", std::uint64_t{place.shard.value})
@@ -54,6 +55,10 @@ class StepProvenance {
         .add("hi", std::uint64_t{piece.hi})
         .add("sample_tokens", std::uint64_t{sample.tokens})
         .add("sample_valid_labels", std::uint64_t{sample.valid_labels});
+    if (origin.image_patches.empty()) return;
+    const std::vector<std::uint64_t> patches(origin.image_patches.begin(),
+                                             origin.image_patches.end());
+    row.add("sample_image_patches", patches);
   }
 
   std::string source_name(model::SourceId source) const {

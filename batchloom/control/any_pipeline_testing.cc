@@ -100,6 +100,12 @@ SourceConfig any_source(Random& random, std::size_t place) {
     source.paths = {"data/code.jsonl", "data/docs-0.jsonl", "data/docs-1.jsonl"};
     source.fields = any_fields(random);
   }
+  if (random.below(4) == 0) {
+    source.files = source.paths = {"data/x.tar"};
+    source.format = SourceFormat::kTar;
+    source.fields = sources::TextField{any_text(random)};
+    source.picture = "p " + any_text(random);
+  }
   if (toss(random)) source.loss_on = special_loss(source);
   if (toss(random)) source.split = {{"train", 1 + random.below(999)}, {"valid", random.below(2)}};
   source.weight = any_schedule(random);
@@ -117,6 +123,17 @@ void add_any_tokens(Random& random, PipelineConfig& config) {
   config.tokens.vocab = small(random, 300, 100'000);
   while (toss(random)) config.tokens.begin.push_back(small(random, 0, 299));
   while (toss(random)) config.tokens.end.push_back(small(random, 0, 299));
+}
+
+void add_any_image(Random& random, PipelineConfig& config) {
+  if (!has_pictures(config)) return;
+  const std::uint32_t room = config.step.max_sample_tokens;
+  if (config.tokens.begin.size() >= room) config.tokens.begin.clear();
+  const std::uint32_t cells = small(random, 1, room - config.tokens.begin.size());
+  config.image.rules.patch_px = small(random, 1, 256);
+  config.image.rules.merge = small(random, 1, 8);
+  config.image.rules.max_patches = cells * config.image.rules.merge * config.image.rules.merge;
+  config.image.token = config.tokens.vocab++;
 }
 
 }  // namespace
@@ -141,11 +158,13 @@ PipelineConfig any_pipeline(Random& random) {
     for (const SourceConfig& other : config.sources) {
       if (other.paths != source.paths) continue;  // A shard is read in one way.
       source.fields = other.fields;
+      source.picture = other.picture;
       source.loss_on = other.loss_on;
     }
     config.sources.push_back(std::move(source));
   }
   add_any_tokens(random, config);
+  add_any_image(random, config);
   return config;
 }
 

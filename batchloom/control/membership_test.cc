@@ -167,6 +167,7 @@ RC_GTEST_PROP(MembershipProperty, LayoutIsNoPartOfIt, (std::uint64_t seed)) {
   mixed.run.split = config.run.split;
   mixed.step = config.step;
   mixed.tokens = config.tokens;
+  mixed.image = config.image;
   mixed.sources = config.sources;
   const auto files = fingerprints_of(config);
   const Membership of_config = Membership::create(config, files).value();

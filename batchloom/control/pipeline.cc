@@ -49,6 +49,7 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   run.retain_max_bytes = config.store.retain_max_bytes;
   run.loaders.workers = config.limits.workers.value_or(options.workers);
   run.loaders.slow.sample_max = options.sample_max;
+  if (has_pictures(config)) run.loaders.patch_bytes = config.image.rules.patch_bytes();
   run.loaders.bytes_max = half(config.limits.memory_bytes);
   run.constructors = options.workers;
   run.pool.bytes_max = half(config.limits.memory_bytes);

@@ -14,6 +14,7 @@
 #include "batchloom/base/spelling.h"
 #include "batchloom/control/pipeline_graph.h"
 #include "batchloom/control/pipeline_tokenizer.h"
+#include "batchloom/control/shard_opener.h"
 #include "batchloom/planning/graph_check.h"
 #include "batchloom/planning/mixture_state.h"
 #include "batchloom/planning/weights_log.h"
@@ -32,6 +33,7 @@ class PipelineChecker {
     check_names();
     check_shared_files();
     check_tokens();
+    check_image();
     check_split();
     check_part_length();
     if (notes_.faults.empty()) check_weights();
@@ -71,8 +73,10 @@ class PipelineChecker {
         const auto [reader, is_first] = readers.emplace(path, i);
         const SourceConfig& other = config_.sources[reader->second];
         const SourceConfig& source = config_.sources[i];
-        if (is_first || (other.fields == source.fields && other.loss_on == source.loss_on))
+        if (is_first || (other.fields == source.fields && other.picture == source.picture &&
+                         other.loss_on == source.loss_on)) {
           continue;
+        }
         source_fault(i, "files",
                      fmt::format("{} is read by source '{}', too, with other fields or labels; let "
                                  "one of them have a copy, or a link",
@@ -124,6 +128,39 @@ class PipelineChecker {
     }
   }
 
+  void check_image() {
+    const ImageConfig& image = config_.image;
+    if (!has_pictures(config_)) {
+      const auto said = notes_.lines.lower_bound("image.");
+      if (said != notes_.lines.end() && said->first.starts_with("image.")) {
+        fault("image", "no source has pictures; name their field, as image in source.fields");
+      }
+      return;
+    }
+    if (!image.token) {
+      return notes_.faults.add(line_of(notes_.lines, "image"),
+                               "image.token is missing: sources have pictures, and an id stands "
+                               "for each of their cells");
+    }
+    if (config_.tokens.tokenizer == TokenizerKind::kBytes && *image.token < kByteIds) {
+      fault("image.token", fmt::format("{}; texts have it, for \"bytes\" makes the ids below {}",
+                                       *image.token, kByteIds));
+    }
+    check_picture_length();
+  }
+
+  /// A picture goes with the first part of its record.
+  void check_picture_length() {
+    const sources::PictureRules& rules = config_.image.rules;
+    const std::uint64_t tokens =
+        config_.tokens.begin.size() + rules.max_patches / (rules.merge * rules.merge);
+    if (tokens <= config_.step.max_sample_tokens) return;
+    fault("image.max_patches",
+          fmt::format("a picture may have {} tokens with tokens.begin, and no picture is cut: "
+                      "step.max_sample_tokens is {}",
+                      tokens, config_.step.max_sample_tokens));
+  }
+
   /// What readers would refuse.
   void check_fields() {
     const auto tokenizer = make_tokenizer(config_.tokens);
@@ -131,7 +168,11 @@ class PipelineChecker {
     for (std::size_t i = 0; i < config_.sources.size(); ++i) {
       const SourceConfig& source = config_.sources[i];
       if (!source.fields) continue;
-      const Status fit = sources::check_fields(*source.fields, source.loss_on, **tokenizer);
+      Status fit = sources::check_fields(*source.fields, source.loss_on, **tokenizer);
+      if (fit.is_ok()) {
+        fit = sources::check_pictures(pictures_of(source, config_.image), *source.fields,
+                                      (*tokenizer)->settings());
+      }
       if (!fit.is_ok()) source_fault(i, "fields", fit.message());
     }
   }

@@ -11,6 +11,8 @@ namespace batchloom::control {
 ///
 ///   [[source]]  a name that another has, more than kMaxSources; text where tokenizer is "ids"
 ///   [tokens]    "bytes" without any text; no vocab where nothing else tells it; ids at or above it
+///   [image]     pictures without an id, or with one that texts give; pictures that no part could
+///               hold; settings of them where no source has any
 ///   [run]       a split that no source has
 ///   weights     a step in which no source of the split weighs anything
 ///   [step]      max_sample_tokens above step.tokens, or above capacity x ranks_of_a_part()

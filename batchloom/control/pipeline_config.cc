@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/pipeline_config.h"
 
+#include <algorithm>
+
 #include "batchloom/planning/graph_layout.h"
 #include "batchloom/planning/strategies.h"
 
@@ -14,6 +16,11 @@ bool operator==(const TextModel& a, const TextModel& b) {
 bool takes_part(const SourceConfig& source, const RunConfig& run) {
   const auto share = source.split.find(run.split);
   return share != source.split.end() && share->second != 0;
+}
+
+bool has_pictures(const PipelineConfig& config) {
+  return std::ranges::any_of(config.sources,
+                             [](const SourceConfig& source) { return !source.picture.empty(); });
 }
 
 std::uint32_t ranks_of_a_part(const PipelineConfig& config) {

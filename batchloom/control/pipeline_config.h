@@ -14,6 +14,7 @@
 #include "batchloom/model/topology.h"
 #include "batchloom/planning/builtin_costs.h"
 #include "batchloom/planning/graph_spec.h"
+#include "batchloom/sources/picture.h"
 #include "batchloom/sources/record_fields.h"
 #include "batchloom/sources/sentencepiece_model.h"
 #include "batchloom/sources/tokenizer.h"
@@ -111,6 +112,16 @@ struct TokensConfig {
   friend bool operator==(const TokensConfig&, const TokensConfig&) = default;
 };
 
+/// [image]
+struct ImageConfig {
+  /// More patches cost more tokens, and show more.
+  sources::PictureRules rules = {};
+  /// The id that stands for a cell of a picture. Has no default: only the model knows.
+  std::optional<sources::TokenId> token = {};
+
+  friend bool operator==(const ImageConfig&, const ImageConfig&) = default;
+};
+
 /// [balance]
 struct BalanceConfig {
   /// two_level fits every trainer; hdp evens out long samples, and needs one that knows rings.
@@ -152,6 +163,11 @@ constexpr bool has_fields(SourceFormat format) {
   return format != SourceFormat::kMegatron && format != SourceFormat::kText;
 }
 
+/// Whether a field may be a picture.
+constexpr bool holds_pictures(SourceFormat format) {
+  return format == SourceFormat::kParquet || format == SourceFormat::kTar;
+}
+
 /// [[source]]
 struct SourceConfig {
   std::string name = {};
@@ -162,6 +178,8 @@ struct SourceConfig {
   /// { text = "text" } of jsonl, "txt" of tar. Absent: megatron and text have
   /// none.
   std::optional<sources::RecordFields> fields = {};
+  /// fields.image. Empty: records hold no pictures.
+  std::string picture = {};
   /// answer and mask where fields have them: nobody names a mask that shall not count.
   sources::LossOn loss_on = sources::LossOn::kAll;
   /// Shares by the name of the split; records go to splits by the hash of their id.
@@ -181,6 +199,7 @@ struct PipelineConfig {
   TopologyConfig topology = {};
   StepConfig step = {};
   TokensConfig tokens = {};
+  ImageConfig image = {};
   BalanceConfig balance = {};
   LimitsConfig limits = {};
   std::vector<SourceConfig> sources = {};
@@ -190,6 +209,9 @@ struct PipelineConfig {
 
 /// Whether the run's split has anything of the source.
 bool takes_part(const SourceConfig& source, const RunConfig& run);
+
+/// Whether a source has any.
+bool has_pictures(const PipelineConfig& config);
 
 /// The ranks that one part may span: the extent of cp, and with hdp all HDP ranks.
 std::uint32_t ranks_of_a_part(const PipelineConfig& config);

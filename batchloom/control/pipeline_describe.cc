@@ -25,6 +25,7 @@ class SettingsList {
     add_topology(config.topology);
     add_step(config.step);
     add_tokens(config.tokens);
+    add_image(config.image, has_pictures(config));
     add_balance(config.balance);
     add_limits(config.limits);
     for (std::size_t i = 0; i < config.sources.size(); ++i) add_source(i, config.sources[i]);
@@ -104,6 +105,17 @@ class SettingsList {
     add("end", toml_list(tokens.end));
   }
 
+  void add_image(const ImageConfig& image, bool used) {
+    open("image");
+    const auto add_number = [&](std::string_view key, std::uint32_t value) {
+      add(key, used ? fmt::to_string(value) : "", "no source has pictures");
+    };
+    add_number("patch", image.rules.patch_px);
+    add_number("merge", image.rules.merge);
+    add_number("max_patches", image.rules.max_patches);
+    add_number("token", image.token.value_or(0));
+  }
+
   void add_balance(const BalanceConfig& balance) {
     open("balance");
     add("strategy", toml_quoted(to_string(balance.strategy)));
@@ -127,7 +139,7 @@ class SettingsList {
     add("files", toml_list(source.files));
     add("format", toml_quoted(to_string(source.format)));
     const bool is_text = source.format == SourceFormat::kText;
-    add("fields", toml_fields(source.fields), is_text ? "a file's text" : "ids as they lie");
+    add("fields", toml_fields(source), is_text ? "a file's text" : "ids as they lie");
     add("loss_on", quoted_name(loss_names(), source.loss_on));
     add("split", toml_split(source.split));
     add("weight", planning::toml_weight(source.weight));

@@ -13,9 +13,8 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(PipelineDescribe, MarksWhatTheFileDoesNotSay) {
-  EXPECT_EQ(describe(parse_plain(shortest_pipeline_text()).value()),
-            R"(seed = 0                                  # default
+/// Of the shortest pipeline.
+constexpr std::string_view kDescribed = R"(seed = 0                                  # default
 
 [run]
 # steps: until the sources stop
@@ -46,6 +45,12 @@ vocab = 256                               # default
 begin = []                                # default
 end = []                                  # default
 
+[image]
+# patch: no source has pictures
+# merge: no source has pictures
+# max_patches: no source has pictures
+# token: no source has pictures
+
 [balance]
 strategy = "two_level"                    # default
 cost_model = "h200-llama7b"               # default
@@ -68,7 +73,10 @@ weight = 1                                # default
 order = "random"                          # default
 exhausted = "stop"                        # default
 # epochs: one pass
-)");
+)";
+
+TEST(PipelineDescribe, MarksWhatTheFileDoesNotSay) {
+  EXPECT_EQ(describe(parse_plain(shortest_pipeline_text()).value()), kDescribed);
 }
 
 RC_GTEST_PROP(PipelineDescribeProperty, IsReadAsTheSameConfig, (std::uint64_t seed)) {

@@ -55,6 +55,12 @@ constexpr std::array kPipelineKeys = {
     PipelineKey{"tokens.begin", {kList}, kMembership, "a list of ids before each record"},
     PipelineKey{"tokens.end", {kList}, kMembership, "a list of ids after each record"},
 
+    PipelineKey{"image", {kTable}, kSection, "how pictures become patches"},
+    PipelineKey{"image.patch", {kWhole}, kMembership, "pixels along a side of a patch"},
+    PipelineKey{"image.merge", {kWhole}, kMembership, "patches along a side of a token's cell"},
+    PipelineKey{"image.max_patches", {kWhole}, kMembership, "patches of a picture, at most"},
+    PipelineKey{"image.token", {kWhole}, kMembership, "the id that stands for a cell of a picture"},
+
     PipelineKey{"balance", {kTable}, kSection, "how steps are laid out"},
     PipelineKey{"balance.strategy", {kText}, kFree, "the name of a strategy"},
     PipelineKey{"balance.cost_model", {kText}, kFree, "a cost model's name, or its .toml file"},
@@ -78,7 +84,7 @@ constexpr std::array kPipelineKeys = {
     PipelineKey{"source.fields.answer", {kText}, kMembership, "the name of a field"},
     PipelineKey{"source.fields.tokens", {kText}, kMembership, "the name of a field"},
     PipelineKey{"source.fields.loss_mask", {kText}, kMembership, "the name of a field"},
-    PipelineKey{"source.fields.image", {kText}, kMembership, "the name of a field", false},
+    PipelineKey{"source.fields.image", {kText}, kMembership, "the name of a field"},
     PipelineKey{"source.loss_on", {kText}, kMembership, "which tokens have labels"},
     PipelineKey{
         "source.split", {kTable}, kMembership, "shares by split, as { train = 999, valid = 1 }"},

@@ -19,6 +19,7 @@ namespace batchloom::control {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
@@ -87,7 +88,7 @@ TEST(PipelineKeys, AWrongTypeIsRefusedWithLineAndKey) {
 TEST(PipelineKeys, AnUnknownNameIsRefusedInEveryTable) {
   std::set<std::string> tables = {""};
   for (const PipelineKey& key : pipeline_keys()) tables.insert(std::string(key.parent()));
-  EXPECT_EQ(tables.size(), 13u);
+  EXPECT_EQ(tables.size(), 14u);
   for (const std::string& table : tables) {
     const std::string path = table.empty() ? "unheard-of" : table + ".unheard-of";
     const PipelineKey unknown{path, {TomlType::kWhole}, KeyEffect::kFree, ""};
@@ -173,6 +174,29 @@ const std::vector<KeyChange>& key_changes() {
   return changes;
 }
 
+/// Of the plain pipeline with pictures.
+const std::vector<KeyChange>& picture_changes() {
+  static const std::vector<KeyChange> changes = {
+      {"image.patch", "patch = 16", "patch = 8", "image.patch"},
+      {"image.merge", "merge = 2", "merge = 1", "image.merge"},
+      {"image.max_patches", "max_patches = 64", "max_patches = 65", "image.max_patches"},
+      {"image.token", "token = 299", "token = 298", "image.token"},
+      {"source.fields.image", "image = \"jpg\"", "image = \"png\"", "source.code.fields"},
+  };
+  return changes;
+}
+
+TEST(PipelineKeys, ThoseOfPicturesDecideMembership) {
+  const std::string text = picture_pipeline_text();
+  const Membership before = membership_of_plain(text);
+  for (const KeyChange& change : picture_changes()) {
+    EXPECT_THAT(
+        differences(before, membership_of_plain(text_with(text, change.stretch, change.instead))),
+        ElementsAre(StartsWith(fmt::format("{}: ", change.shown))))
+        << change.key;
+  }
+}
+
 TEST(PipelineKeys, EveryKeyDecidesMembershipOrIsFree) {
   const Membership before = membership_of_plain(plain_pipeline_text());
   // What the tokenizer is shows only together with other sources: MembershipTest looks at it.
@@ -192,6 +216,7 @@ TEST(PipelineKeys, EveryKeyDecidesMembershipOrIsFree) {
       EXPECT_THAT(told, Contains(StartsWith(fmt::format("{}: ", change.shown)))) << change.key;
     }
   }
+  for (const auto& change : picture_changes()) tried.insert(change.key);
   for (const PipelineKey& key : pipeline_keys()) {
     const bool has_children = !names_below(key.path).empty();
     EXPECT_EQ(key.effect == KeyEffect::kSection, has_children && key.parent().empty()) << key.path;

@@ -353,10 +353,37 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
               HasSubstr("python is not built yet"));
   EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"bytes\", function = \"m:f\" }"),
               HasSubstr("tokens.tokenizer.function: not built yet"));
-  EXPECT_THAT(refusal_with("{ text = \"body\" }", "{ image = \"jpg\", text = \"txt\" }"),
-              HasSubstr("line 36: source.fields.image: not built yet"));
   EXPECT_THAT(refusal_with("lead_steps = 64", "codec = \"zstd\""),
               HasSubstr("store.codec: zstd is not built yet; raw is"));
+}
+
+TEST(PipelineRefusal, PicturesThatCannotBe) {
+  EXPECT_THAT(refusal_with("{ text = \"body\" }", "{ image = \"jpg\", text = \"txt\" }"),
+              HasSubstr("source.fields.image: jsonl holds no pictures; tar and parquet do"));
+  EXPECT_THAT(refusal_with("[balance]", "[image]\npatch = 16\n[balance]"),
+              HasSubstr("image: no source has pictures; name their field"));
+  const auto refusal = [](std::string_view stretch, std::string_view instead) {
+    return parse_plain(text_with(picture_pipeline_text(), stretch, instead)).status().to_string();
+  };
+  ASSERT_EQ(refusal("patch = 16", "patch = 16"), Status::ok().to_string());
+  EXPECT_THAT(refusal("token = 299", ""), HasSubstr("line 25: image.token is missing"));
+  EXPECT_THAT(
+      refusal("token = 299", "token = 255"),
+      HasSubstr("line 29: image.token: 255; texts have it, for \"bytes\" makes the ids below"));
+  EXPECT_THAT(refusal("token = 299", "token = 300"),
+              HasSubstr("image.token: 300 is outside of the vocabulary of 300 ids"));
+  EXPECT_THAT(refusal("token = 299", "token = 257"),
+              HasSubstr("image.token: 257 is put around records, too"));
+  EXPECT_THAT(refusal("max_patches = 64", "max_patches = 65540"),
+              HasSubstr("image.max_patches: a picture may have 16385 tokens with tokens.begin, and "
+                        "no picture is cut: step.max_sample_tokens is 16384"));
+  EXPECT_THAT(refusal("max_patches = 64", "max_patches = 3"),
+              HasSubstr("image.max_patches: 3 is not within 4 to 1048576"));
+  EXPECT_THAT(
+      refusal("\"jpg\"", "\"q\""),
+      HasSubstr("source.fields of 'code': fields: 'q' is named as a picture and as a text"));
+  EXPECT_THAT(refusal("prompt = \"q\", answer = \"a\" }\nloss_on = \"answer\"", "tokens = \"t\" }"),
+              HasSubstr("source.fields: image goes with text, or with prompt and answer"));
 }
 
 TEST(PipelineRefusal, FilesWhoseFormatIsUnclear) {

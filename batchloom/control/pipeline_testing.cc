@@ -103,6 +103,14 @@ epochs = 3
 )";
 }
 
+std::string picture_pipeline_text() {
+  const std::string text =
+      text_with(plain_pipeline_text(), "[balance]",
+                "[image]\npatch = 16\nmerge = 2\nmax_patches = 64\ntoken = 299\n\n[balance]");
+  return text_with(text_with(text, "data/code.jsonl", "data/x.tar"), "{ prompt = \"q\"",
+                   "{ image = \"jpg\", prompt = \"q\"");
+}
+
 std::string_view shortest_pipeline_text() {
   return R"([store]
 url = "s"

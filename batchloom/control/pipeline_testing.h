@@ -30,6 +30,9 @@ const NamedFiles& plain_files();
 /// unique.
 std::string_view plain_pipeline_text();
 
+/// The plain one, whose source code has pictures: a tar.
+std::string picture_pipeline_text();
+
 /// A pipeline that says as little as it can, of one source.
 std::string_view shortest_pipeline_text();
 

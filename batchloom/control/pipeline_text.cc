@@ -54,12 +54,14 @@ std::string toml_tokenizer(const TokensConfig& tokens) {
   return fmt::format("{{ kind = {}, model = {} }}", kind, planning::toml_quoted(tokens.model.file));
 }
 
-std::string toml_fields(const std::optional<sources::RecordFields>& fields) {
+std::string toml_fields(const SourceConfig& source) {
+  const std::optional<sources::RecordFields>& fields = source.fields;
   if (!fields) return {};
   std::vector<std::string> texts;
   const auto add = [&](std::string_view key, const std::string& name) {
     if (!name.empty()) texts.push_back(fmt::format("{} = {}", key, planning::toml_quoted(name)));
   };
+  add("image", source.picture);
   if (const auto* text = std::get_if<sources::TextField>(&*fields)) add("text", text->text);
   if (const auto* pair = std::get_if<sources::AnswerFields>(&*fields)) {
     add("prompt", pair->prompt);

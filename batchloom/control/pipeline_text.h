@@ -31,8 +31,8 @@ std::string toml_list(std::span<const std::string> texts);
 std::string toml_list(std::span<const std::uint32_t> numbers);
 /// "bytes", or { kind = "sentencepiece", model = "t.model" }
 std::string toml_tokenizer(const TokensConfig& tokens);
-/// { prompt = "q", answer = "a" }; empty where there are none.
-std::string toml_fields(const std::optional<sources::RecordFields>& fields);
+/// { image = "jpg", prompt = "q", answer = "a" }; empty where there are none.
+std::string toml_fields(const SourceConfig& source);
 /// { train = 999, valid = 1 }
 std::string toml_split(const std::map<std::string, std::uint64_t>& split);
 

@@ -39,6 +39,7 @@ class PipelineReader {
     in_section("topology", [&](TableReader& table) { read_topology(table); });
     in_section("step", [&](TableReader& table) { read_step(table); });
     in_section("tokens", [&](TableReader& table) { read_tokens(table); });
+    in_section("image", [&](TableReader& table) { read_image(table); });
     in_section("balance", [&](TableReader& table) { read_balance(table); });
     in_section("limits", [&](TableReader& table) { read_limits(table); });
     read_sources();
@@ -180,6 +181,17 @@ class PipelineReader {
       return table.fault("model", fmt::format("{}: {}", model.file, content.status().message()));
     }
     model.content = *std::move(content);
+  }
+
+  void read_image(TableReader& table) {
+    sources::PictureRules& rules = config_.image.rules;
+    table.whole("patch", {1, sources::kMaxPatchPx}, rules.patch_px);
+    table.whole("merge", {1, sources::kMaxPictureMerge}, rules.merge);
+    table.whole("max_patches", {std::uint64_t{rules.merge} * rules.merge, sources::kMaxPatches},
+                rules.max_patches);
+    std::uint32_t token = 0;
+    table.whole("token", {.most = sources::kMaxVocab - 1}, token);
+    if (table.has("token")) config_.image.token = token;
   }
 
   void read_balance(TableReader& table) {

@@ -71,6 +71,7 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
   prepared->fetcher_ = std::make_unique<RecordFetcher>(
       runtime, *prepared->set_, prepared->pool_,
       RecordFetcherOptions{.vocab = config.tokens.vocab,
+                           .patch_bytes = config.image.rules.patch_bytes(),
                            .long_records_bytes = config.limits.memory_bytes / 8});
   BL_ASSIGN_OR_RETURN(const auto fingerprints, prepared->set_->fingerprints(prepared->pool_, call));
   BL_ASSIGN_OR_RETURN(prepared->membership_, Membership::create(config, fingerprints));

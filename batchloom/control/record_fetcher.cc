@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "batchloom/construction/record_cut.h"
+#include "batchloom/control/record_tensors.h"
 
 namespace batchloom::control {
 namespace {
@@ -67,6 +68,9 @@ class RecordFetcher::Order {
         .step = order_.step, .source = order_.source, .vocab = fetcher_.vocab_};
     for (const model::SampleMeta& sample : order_.samples) {
       options.payload_bytes += store::token_bytes(width_) * sample.tokens;
+      for (const std::uint32_t patches : sample.image_patches) {
+        options.payload_bytes += std::uint64_t{patches} * fetcher_.patch_bytes_;
+      }
     }
     return options;
   }
@@ -84,10 +88,15 @@ class RecordFetcher::Order {
   }
 
   Status fetch_shard(model::ShardIndex shard, std::span<const Wanted> wanted) {
-    if (fetcher_.sources_.opener(order_.source).keeps_ids()) return copy_stored(shard, wanted);
+    const ShardOpener& opener = fetcher_.sources_.opener(order_.source);
+    if (opener.keeps_ids() && !opener.pictures().wanted()) return copy_stored(shard, wanted);
     note(wanted.front(), FetchStage::kOpen);
     BL_ASSIGN_OR_RETURN(auto reader, fetcher_.take_reader({order_.source, shard}, call_));
-    BL_RETURN_IF_ERROR(read_shard(*reader, wanted));
+    if (opener.keeps_ids()) {
+      BL_RETURN_IF_ERROR(copy_with_pictures(*reader, shard, wanted));
+    } else {
+      BL_RETURN_IF_ERROR(read_shard(*reader, wanted));
+    }
     fetcher_.give_back({order_.source, shard}, std::move(reader));
     return Status::ok();
   }
@@ -96,6 +105,26 @@ class RecordFetcher::Order {
   Status copy_stored(model::ShardIndex shard, std::span<const Wanted> wanted) {
     const sources::SidecarIndex& index = *source_.shards()[shard.value].index;
     for (const Wanted& one : wanted) {
+      note(one, FetchStage::kCopy);
+      BL_ASSIGN_OR_RETURN(const sources::RecordPayload payload, index.payload(one.place.record));
+      borrow_stored(payload);
+      BL_RETURN_IF_ERROR(add(*one.sample));
+    }
+    return Status::ok();
+  }
+
+  /// Ids from the index, pictures from the shard.
+  Status copy_with_pictures(Reader& reader, model::ShardIndex shard,
+                            std::span<const Wanted> wanted) {
+    const sources::SidecarIndex& index = *source_.shards()[shard.value].index;
+    for (const Wanted& one : wanted) {
+      note(one, FetchStage::kPicture);
+      content_.tensors = {};
+      if (one.sample->first_position == 0) {
+        BL_ASSIGN_OR_RETURN(const auto bad, tensors_.read(reader, one.place.record, call_));
+        if (bad) bad_.push_back({one.sample->id, bad->message});
+        content_.tensors = tensors_.tensors();
+      }
       note(one, FetchStage::kCopy);
       BL_ASSIGN_OR_RETURN(const sources::RecordPayload payload, index.payload(one.place.record));
       borrow_stored(payload);
@@ -254,6 +283,7 @@ class RecordFetcher::Order {
   sources::Record record_;
   ReadRecordPtr long_record_;  // Instead of record_, where it has several parts.
   std::vector<construction::LearnedInterval> learned_;
+  RecordTensors tensors_;
   construction::RecordContent content_;  // Borrows these, or an index.
   std::vector<BadSample> bad_;
 };
@@ -263,6 +293,7 @@ RecordFetcher::RecordFetcher(Runtime& runtime, const SourceSet& sources, sources
     : sources_(sources),
       pool_(pool),
       vocab_(options.vocab),
+      patch_bytes_(options.patch_bytes),
       long_records_(runtime, options.long_records_bytes) {}
 RecordFetcher::~RecordFetcher() = default;
 

@@ -17,7 +17,8 @@
 namespace batchloom::control {
 
 struct RecordFetcherOptions {
-  std::uint32_t vocab = 0;  ///< Of the stream.
+  std::uint32_t vocab = 0;        ///< Of the stream.
+  std::uint32_t patch_bytes = 0;  ///< Of a patch of a picture, decoded.
   /// Of records of several parts that are kept for their next parts. Fewer: where more sources have
   /// such records at once, they are read anew for each order.
   std::uint64_t long_records_bytes = std::uint64_t{256} << 20;
@@ -55,6 +56,7 @@ class RecordFetcher final : public SampleFetcher {
   const SourceSet& sources_;
   sources::FilePool& pool_;
   const std::uint32_t vocab_;
+  const std::uint32_t patch_bytes_;
   LongRecords long_records_;
   Mutex mutex_;
   std::vector<IdleReader> idle_ BL_GUARDED_BY(mutex_);  ///< Those used last at the end.

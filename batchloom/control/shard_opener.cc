@@ -29,16 +29,38 @@ void add_fields(Digest& digest, const sources::RecordFields& fields) {
   }
 }
 
+void add_pictures(Digest& digest, const sources::PictureSettings& pictures) {
+  digest.add_text("picture");
+  digest.add_text(pictures.field);
+  for (const std::uint32_t rule : {pictures.rules.patch_px, pictures.rules.merge,
+                                   pictures.rules.max_patches, pictures.token}) {
+    digest.add_int(std::uint64_t{rule});
+  }
+}
+
 }  // namespace
 
-Result<ShardOpener> ShardOpener::create(const SourceConfig& source,
+sources::PictureSettings pictures_of(const SourceConfig& source, const ImageConfig& image) {
+  return {.field = source.picture, .rules = image.rules, .token = image.token.value_or(0)};
+}
+
+ShardOpener::ShardOpener(const SourceConfig& source, const ImageConfig& image,
+                         const sources::Tokenizer& tokenizer)
+    : format_(source.format),
+      fields_(source.fields.value_or(sources::RecordFields())),
+      loss_on_(source.loss_on),
+      pictures_(pictures_of(source, image)),
+      tokenizer_(&tokenizer) {}
+
+Result<ShardOpener> ShardOpener::create(const SourceConfig& source, const ImageConfig& image,
                                         const sources::Tokenizer& tokenizer) {
-  ShardOpener opener(source.format, source.fields.value_or(sources::RecordFields()), source.loss_on,
-                     tokenizer);
-  if (opener.has_fields()) {
-    const Status fit = sources::check_fields(opener.fields_, opener.loss_on_, tokenizer);
-    if (!fit.is_ok()) return fit.with_context("source " + source.name);
+  ShardOpener opener(source, image, tokenizer);
+  if (!opener.has_fields()) return opener;
+  Status fit = sources::check_fields(opener.fields_, opener.loss_on_, tokenizer);
+  if (fit.is_ok()) {
+    fit = sources::check_pictures(opener.pictures_, opener.fields_, tokenizer.settings());
   }
+  if (!fit.is_ok()) return fit.with_context("source " + source.name);
   return opener;
 }
 
@@ -49,6 +71,7 @@ sources::RecordRules ShardOpener::rules() const {
     add_fields(digest, fields_);
     digest.add_text(sources::to_string(loss_on_));
   }
+  if (pictures_.wanted()) add_pictures(digest, pictures_);
   return {.tokenizer_digest = tokenizer_->digest(), .fields_digest = digest.value()};
 }
 
@@ -86,15 +109,17 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
                                     *tokenizer_, call);
   }
   if (format_ == SourceFormat::kParquet) {
-    return sources::open_parquet(std::move(file),
-                                 {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
-                                 *tokenizer_, call);
+    return sources::open_parquet(
+        std::move(file),
+        {.fields = fields_, .loss_on = loss_on_, .pictures = pictures_, .limits = limits()},
+        *tokenizer_, call);
   }
   if (format_ == SourceFormat::kTar) {
     const sources::Compression compression = sources::compression_of(file->name());
-    return sources::open_tar_file({.bytes = std::move(file), .compression = compression},
-                                  {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
-                                  *tokenizer_, call);
+    return sources::open_tar_file(
+        {.bytes = std::move(file), .compression = compression},
+        {.fields = fields_, .loss_on = loss_on_, .pictures = pictures_, .limits = limits()},
+        *tokenizer_, call);
   }
   if (format_ == SourceFormat::kText) {
     const sources::Compression compression = sources::compression_of(file->name());

@@ -13,17 +13,22 @@
 #include "batchloom/control/pipeline_config.h"
 #include "batchloom/sources/file_pool.h"
 #include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/record_pictures.h"
 #include "batchloom/sources/record_source.h"
 #include "batchloom/sources/shard_reader.h"
 #include "batchloom/sources/tokenizer.h"
 
 namespace batchloom::control {
 
+/// What is to be known of the pictures of a source.
+sources::PictureSettings pictures_of(const SourceConfig& source, const ImageConfig& image);
+
 /// Opens shards of one source in its format. Immutable; thread-safe.
 class ShardOpener {
  public:
-  /// `invalid` where fields, loss and tokenizer do not go together. `tokenizer` outlives it.
-  static Result<ShardOpener> create(const SourceConfig& source,
+  /// `invalid` where fields, loss, pictures and tokenizer do not go together. `tokenizer` outlives
+  /// it.
+  static Result<ShardOpener> create(const SourceConfig& source, const ImageConfig& image,
                                     const sources::Tokenizer& tokenizer);
 
   /// Of everything that decides which records a shard gives, and which labels of them count.
@@ -35,6 +40,9 @@ class ShardOpener {
   std::vector<std::string> files(const std::string& path) const;
   /// Whether its index is to keep ids, because reading them from the shard takes a tokenizer.
   bool keeps_ids() const { return format_ != SourceFormat::kMegatron; }
+  const sources::PictureSettings& pictures() const { return pictures_; }
+  /// Where in a record its picture begins: behind the ids that are put before each.
+  std::size_t picture_begin() const { return tokenizer_->settings().begin.size(); }
   /// Of ids of this vocabulary, in an index: 2 or 4.
   std::uint8_t id_width_bytes() const;
 
@@ -49,9 +57,8 @@ class ShardOpener {
  private:
   bool has_fields() const { return control::has_fields(format_); }
 
-  ShardOpener(SourceFormat format, sources::RecordFields fields, sources::LossOn loss_on,
-              const sources::Tokenizer& tokenizer)
-      : format_(format), fields_(std::move(fields)), loss_on_(loss_on), tokenizer_(&tokenizer) {}
+  ShardOpener(const SourceConfig& source, const ImageConfig& image,
+              const sources::Tokenizer& tokenizer);
 
   /// Of records, where the tokenizer bounds texts.
   sources::ReadLimits limits() const;
@@ -59,6 +66,7 @@ class ShardOpener {
   SourceFormat format_;
   sources::RecordFields fields_;
   sources::LossOn loss_on_;
+  sources::PictureSettings pictures_;
   const sources::Tokenizer* tokenizer_;
 };
 

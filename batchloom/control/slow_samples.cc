@@ -19,6 +19,7 @@ std::string_view stage_text(FetchStage stage) {
     case FetchStage::kRead: return "reading its record";
     case FetchStage::kReadMany: return "reading it with its neighbours";
     case FetchStage::kCopy: return "copying it from the index";
+    case FetchStage::kPicture: return "reading its picture";
     case FetchStage::kCheck: return "looking whether its shard has changed";
   }
   return "";

@@ -38,6 +38,7 @@ enum class FetchStage : std::uint8_t {
   kRead,      ///< Its record.
   kReadMany,  ///< It, and neighbours of it.
   kCopy,      ///< From the index.
+  kPicture,   ///< Reading and decoding its picture.
   kCheck,     ///< Whether its shard has changed.
 };
 

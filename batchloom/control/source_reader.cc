@@ -121,11 +121,13 @@ std::string fault_of_fields(const TableReader& fields) {
   const bool pair = fields.has("prompt") || fields.has("answer");
   const bool tokens = fields.has("tokens");
   if (text + pair + tokens != 1) {
-    return "either { text }, or { prompt, answer }, or { tokens, loss_mask }";
+    return "either { text }, or { prompt, answer }, or { tokens, loss_mask }, and image beside "
+           "texts";
   }
   if (pair && !(fields.has("prompt") && fields.has("answer"))) {
     return "prompt and answer go together";
   }
+  if (fields.has("image") && tokens) return "image goes with text, or with prompt and answer";
   if (fields.has("loss_mask") && !tokens) {
     return "loss_mask goes with tokens; loss_on = \"answer\" masks prompts";
   }
@@ -136,13 +138,11 @@ sources::RecordFields read_named_fields(TableReader& fields) {
   sources::TextField text;
   sources::AnswerFields pair;
   sources::TokenFields tokens;
-  std::string picture;
   read_field(fields, "text", text.text);
   read_field(fields, "prompt", pair.prompt);
   read_field(fields, "answer", pair.answer);
   read_field(fields, "tokens", tokens.tokens);
   read_field(fields, "loss_mask", tokens.loss_mask);
-  read_field(fields, "image", picture);
   if (fields.has("tokens")) return tokens;
   if (fields.has("answer")) return pair;
   return text;
@@ -157,11 +157,15 @@ void read_fields(TableReader& table, SourceConfig& source) {
   std::optional<TableReader> fields = table.table("fields");
   if (!fields) return;
   source.fields = read_named_fields(*fields);
-  if (fields->has("image")) return;  // Refused, whatever else is said.
+  read_field(*fields, "image", source.picture);
   if (!has_fields(source.format)) {
     const bool is_text = source.format == SourceFormat::kText;
     return table.fault("fields", fmt::format("{} has no fields; leave them out",
                                              is_text ? "a file of text" : "a Megatron data set"));
+  }
+  if (fields->has("image") && !holds_pictures(source.format)) {
+    fields->fault(
+        "image", fmt::format("{} holds no pictures; tar and parquet do", to_string(source.format)));
   }
   const std::string wrong = fault_of_fields(*fields);
   if (!wrong.empty()) table.fault("fields", wrong);

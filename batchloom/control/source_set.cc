@@ -37,7 +37,7 @@ Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
                                               const sources::Tokenizer& tokenizer) {
   std::vector<ShardOpener> openers;
   for (const SourceConfig& source : config.sources) {
-    BL_ASSIGN_OR_RETURN(ShardOpener opener, ShardOpener::create(source, tokenizer));
+    BL_ASSIGN_OR_RETURN(ShardOpener opener, ShardOpener::create(source, config.image, tokenizer));
     openers.push_back(std::move(opener));
   }
   return openers;
@@ -100,11 +100,27 @@ Result<std::uint32_t> SourceSet::tokens(model::SourceId source, model::RecordInd
   return construction::used_tokens(rule_, tokens);
 }
 
+Result<std::vector<std::uint32_t>> SourceSet::patches_of(const planning::Part& part) const {
+  std::vector<std::uint32_t> patches;
+  const ShardOpener& opener = openers_[part.id.source.value];
+  if (!opener.pictures().wanted() || part.first_position != 0) return patches;
+  const sources::RecordSource& source = *sources_[part.id.source.value];
+  const sources::ShardRecord place = source.locate(part.id.index);
+  BL_ASSIGN_OR_RETURN(const sources::RecordPayload payload,
+                      source.shards()[place.shard.value].index->payload(place.record));
+  const std::uint32_t merge = opener.pictures().rules.merge;
+  patches.push_back(
+      merge * merge *
+      sources::picture_tokens(payload.ids, opener.picture_begin(), opener.pictures().token));
+  return patches;
+}
+
 Result<model::SampleMeta> SourceSet::describe(const planning::Part& part) {
   const sources::RecordSource& source = *sources_[part.id.source.value];
   sources::DrawnPart drawn{
       .id = part.id, .tokens = part.tokens, .first_position = part.first_position};
   BL_ASSIGN_OR_RETURN(model::SampleMeta meta, source.describe(drawn));
+  BL_ASSIGN_OR_RETURN(meta.image_patches, patches_of(part));
   if (rule_.over_length != construction::OverLength::kTruncate) return meta;
   BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, source.tokens(part.id.index));
   if (tokens == part.tokens) return meta;

@@ -6,7 +6,8 @@
 //  2. A record counts where it is good, not empty, and of the run's split: by the hash of its
 //     source's name and its number, so that splits never overlap, and stay as they are when shards
 //     are cut otherwise. What does not count has no tokens, and the mixture goes on to the next.
-//  3. A record above max_sample_tokens is split, truncated or dropped as the pipeline says
+//  3. A record's picture lies in its first part. Its ids in the index tell how many patches it has.
+//  4. A record above max_sample_tokens is split, truncated or dropped as the pipeline says
 //     (construction/record_cut.h); here are the lengths that come of it.
 #pragma once
 
@@ -68,6 +69,8 @@ class SourceSet final : public planning::Metadata {
   SourceSet(const PipelineConfig& config, std::span<const ShardOpener> openers);
 
   bool is_in_split(std::size_t source, model::RecordIndex record) const;
+  /// By picture that begins in the part: only the first has one.
+  Result<std::vector<std::uint32_t>> patches_of(const planning::Part& part) const;
 
   /// A source's share of the run's split: of `all`, those from `begin` to `end`.
   struct Split {

@@ -14,8 +14,12 @@ namespace {
 /// What a sample takes beside its tokens: its rows in a block and in the plan.
 constexpr std::uint64_t kSampleRowBytes = 256;
 
-std::uint64_t sample_bytes(const model::SampleMeta& sample, std::uint32_t token_bytes) {
-  return kSampleRowBytes + std::uint64_t{sample.tokens} * token_bytes;
+std::uint64_t sample_bytes(const model::SampleMeta& sample, const StepLoaderOptions& options) {
+  std::uint64_t bytes = kSampleRowBytes + std::uint64_t{sample.tokens} * options.token_bytes;
+  for (const std::uint32_t patches : sample.image_patches) {
+    bytes += std::uint64_t{patches} * options.patch_bytes;
+  }
+  return bytes;
 }
 
 template <class State>
@@ -45,7 +49,7 @@ StepLoader::~StepLoader() {
 std::uint64_t StepLoader::bytes_of(const planning::PlannedStep& step) const {
   std::uint64_t bytes = 0;
   for (const model::SampleMeta& sample : step.members) {
-    bytes += sample_bytes(sample, options_.token_bytes);
+    bytes += sample_bytes(sample, options_);
   }
   return bytes;
 }
@@ -65,7 +69,7 @@ std::vector<FetchOrder> StepLoader::orders_of(const planning::PlannedStep& step)
   std::vector<FetchOrder> orders;
   std::uint64_t bytes = 0;
   for (const model::SampleMeta* member : members) {
-    const std::uint64_t more = sample_bytes(*member, options_.token_bytes);
+    const std::uint64_t more = sample_bytes(*member, options_);
     if (orders.empty() || orders.back().source != member->id.source ||
         bytes + more > options_.order_bytes) {
       orders.push_back({.step = step.step, .source = member->id.source, .samples = {}});

@@ -59,6 +59,7 @@ struct StepLoaderOptions {
   /// Of all steps that are on their way or wait to be taken.
   std::uint64_t bytes_max = std::uint64_t{2} << 30;
   std::uint32_t token_bytes = 4;  ///< Of an id in a block.
+  std::uint32_t patch_bytes = 0;  ///< Of a patch of a picture in a block.
   /// Of an order. Smaller ones spread a step over more threads, and cost more of their turns.
   std::uint64_t order_bytes = std::uint64_t{1} << 20;
   /// Of an order that storage refuses for now (`unavailable`), with pauses that grow from 10 ms.

@@ -12,6 +12,7 @@ std::string_view to_string(BadRecordReason reason) {
     case BadRecordReason::kSyntax: return "syntax";
     case BadRecordReason::kField: return "field";
     case BadRecordReason::kTokenId: return "token_id";
+    case BadRecordReason::kPicture: return "picture";
     case BadRecordReason::kNotText: return "not_text";
   }
   return "unknown";

@@ -33,6 +33,7 @@ enum class BadRecordReason : std::uint8_t {
   kSyntax,    ///< Not what the format says a record is.
   kField,     ///< A field is missing, null, there twice, or of another type or length.
   kTokenId,   ///< An id below 0, or at or above the vocabulary.
+  kPicture,   ///< Neither JPEG nor PNG, or one that does not decode.
   kNotText,   ///< A picture, say, where tokens were expected.
 };
 

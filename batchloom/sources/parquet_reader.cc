@@ -62,14 +62,61 @@ class ParquetReader final : public ShardReader {
     return bad;
   }
 
+  Result<Bad> read_pictures(std::uint64_t record, const CallOptions& call,
+                            std::vector<RecordPicture>& out) override {
+    out.clear();
+    BL_RETURN_IF_ERROR(check_number(record));
+    if (!settings_.pictures.wanted()) return Bad();
+    const RecordName at{
+        .shard = name(), .record = record, .offset_bytes = file_->offset_of(record)};
+    Picture picture;
+    BL_ASSIGN_OR_RETURN(Bad bad, read_picture(at, call, picture));
+    if (bad) return bad;
+    out.push_back({.token = static_cast<std::uint32_t>(tokenizer_.settings().begin.size()),
+                   .grid = picture.grid,
+                   .encoded = to_bytes(picture.encoded)});
+    return Bad();
+  }
+
  private:
+  struct Picture {
+    PictureGrid grid;
+    std::string_view encoded;  ///< The column's.
+  };
+
   Bad wrong_field(const RecordName& at, std::string_view what) const {
     return bad_record(at, BadRecordReason::kField, what);
   }
 
+  /// Of the last column.
+  Result<Bad> read_picture(const RecordName& at, const CallOptions& call, Picture& picture) {
+    const std::string& field = settings_.pictures.field;
+    BL_ASSIGN_OR_RETURN(const auto bytes, file_->text(columns_.size() - 1, at.record, call));
+    if (!bytes)
+      return wrong_field(at, fmt::format("field '{}' is null; expected a picture", field));
+    if (auto bad = check_record_bytes(at, {.size_bytes = bytes->size()}, settings_.limits)) {
+      return bad;
+    }
+    const auto grid = grid_of_bytes(as_bytes(*bytes), settings_.pictures.rules);
+    if (const auto* fault = std::get_if<std::string>(&grid)) {
+      return Bad(
+          bad_record(at, BadRecordReason::kPicture, fmt::format("field '{}': {}", field, *fault)));
+    }
+    picture = {.grid = std::get<PictureGrid>(grid), .encoded = *bytes};
+    return Bad();
+  }
+
   Result<Bad> read_texts(const RecordName& at, const CallOptions& call, Record& out) {
+    if (settings_.pictures.wanted()) {
+      Picture picture;
+      BL_ASSIGN_OR_RETURN(Bad bad, read_picture(at, call, picture));
+      if (bad) return bad;
+      out.place.size_bytes += picture.encoded.size();
+      add_picture(picture.grid, settings_.pictures.token, settings_.loss_on, out);
+    }
     RecordTexts texts;
-    for (std::size_t column = 0; column < columns_.size(); ++column) {
+    const std::size_t first = out.ids.size();
+    for (std::size_t column = 0; column < text_columns(); ++column) {
       BL_ASSIGN_OR_RETURN(const auto text, file_->text(column, at.record, call));
       const std::string& field = columns_[column].name;
       if (!text) {
@@ -83,7 +130,8 @@ class ParquetReader final : public ShardReader {
       }
       (column == 0 ? texts.text : texts.answer) = *text;
     }
-    BL_ASSIGN_OR_RETURN(const auto wrong_id, add_texts(texts, settings_.loss_on, tokenizer_, out));
+    BL_ASSIGN_OR_RETURN(auto wrong_id, add_texts(texts, settings_.loss_on, tokenizer_, out));
+    if (!wrong_id) wrong_id = check_no_picture(out, first, settings_.pictures);
     if (wrong_id) return Bad(bad_record(at, BadRecordReason::kTokenId, *wrong_id));
     finish_record(tokenizer_.settings(), settings_.loss_on, out);
     return Bad();
@@ -156,6 +204,10 @@ class ParquetReader final : public ShardReader {
     return std::nullopt;
   }
 
+  std::size_t text_columns() const {
+    return columns_.size() - (settings_.pictures.wanted() ? 1 : 0);
+  }
+
   std::unique_ptr<ParquetFile> file_;
   ParquetSettings settings_;
   std::vector<ParquetColumn> columns_;
@@ -175,7 +227,11 @@ Result<std::unique_ptr<ShardReader>> open_parquet(std::unique_ptr<ByteReader> fi
                                                   const CallOptions& call) {
   BL_RETURN_IF_ERROR(check_limits(settings.limits));
   BL_RETURN_IF_ERROR(check_fields(settings.fields, settings.loss_on, tokenizer));
+  BL_RETURN_IF_ERROR(check_pictures(settings.pictures, settings.fields, tokenizer.settings()));
   std::vector<ParquetColumn> columns = columns_of(settings.fields, settings.loss_on);
+  if (settings.pictures.wanted()) {
+    columns.push_back({settings.pictures.field, ParquetContent::kText});
+  }
   BL_ASSIGN_OR_RETURN(auto opened, ParquetFile::open(std::move(file), columns,
                                                      parquet_page_bytes(settings.limits), call));
   return std::unique_ptr<ShardReader>(std::make_unique<ParquetReader>(

@@ -8,6 +8,7 @@
 #include "batchloom/base/status.h"
 #include "batchloom/sources/byte_reader.h"
 #include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/record_pictures.h"
 #include "batchloom/sources/shard_reader.h"
 #include "batchloom/sources/tokenizer.h"
 
@@ -19,6 +20,7 @@ Status parquet_is_built();
 struct ParquetSettings {
   RecordFields fields;
   LossOn loss_on = LossOn::kAll;
+  PictureSettings pictures = {};
   ReadLimits limits = {};
 };
 
@@ -29,9 +31,10 @@ constexpr std::uint64_t parquet_page_bytes(const ReadLimits& limits) {
 }
 
 /// The records of a file. Blocks for as long as reading its footer takes. `invalid` where fields,
-/// loss and tokenizer do not go together (record_fields.h), for a limit out of range, and as
-/// parquet_is_built(); else as ParquetFile. `tokenizer` must outlive the reader. Reading one record
-/// after another costs what it must; going back, the records before in the row group.
+/// loss, pictures and tokenizer do not go together (record_fields.h, record_pictures.h), for a
+/// limit out of range, and as parquet_is_built(); else as ParquetFile. `tokenizer` must outlive the
+/// reader. Reading one record after another costs what it must; going back, the records before in
+/// the row group.
 Result<std::unique_ptr<ShardReader>> open_parquet(std::unique_ptr<ByteReader> file,
                                                   ParquetSettings settings,
                                                   const Tokenizer& tokenizer,

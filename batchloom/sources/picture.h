@@ -24,11 +24,20 @@ namespace batchloom::sources {
 inline constexpr std::uint64_t kMaxPicturePixels = std::uint64_t{1} << 26;
 inline constexpr std::uint32_t kMaxPictureSidePx = 65'535;
 
+// What PictureRules may say.
+inline constexpr std::uint32_t kMaxPatchPx = 256;
+inline constexpr std::uint32_t kMaxPictureMerge = 8;
+inline constexpr std::uint32_t kMaxPatches = 1U << 20;
+
 /// How a stream's pictures become patches; [image] of a pipeline's file.
 struct PictureRules {
   std::uint32_t patch_px = 14;       ///< A side of a patch; 1 to 256.
   std::uint32_t merge = 1;           ///< Along each side, patches that become one token; 1 to 8.
   std::uint32_t max_patches = 1024;  ///< Larger pictures are made smaller; merge^2 to 2^20.
+
+  /// Of the pixels of one patch.
+  std::uint32_t patch_bytes() const { return 3 * patch_px * patch_px; }
+  friend bool operator==(const PictureRules&, const PictureRules&) = default;
 };
 
 /// `invalid`, naming the rule and its limits.

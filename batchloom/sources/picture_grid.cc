@@ -10,10 +10,6 @@
 namespace batchloom::sources {
 namespace {
 
-constexpr std::uint32_t kMaxPatchPx = 256;
-constexpr std::uint32_t kMaxMerge = 8;
-constexpr std::uint32_t kMaxPatches = 1 << 20;
-
 /// The largest root whose square is at most `square`, bit by bit.
 std::uint64_t isqrt(std::uint64_t square) {
   std::uint64_t root = 0;
@@ -36,8 +32,9 @@ Status check_picture_rules(const PictureRules& rules) {
     return Status::invalid(
         fmt::format("patch_px is {}: it is 1 to {}", rules.patch_px, kMaxPatchPx));
   }
-  if (rules.merge < 1 || rules.merge > kMaxMerge) {
-    return Status::invalid(fmt::format("merge is {}: it is 1 to {}", rules.merge, kMaxMerge));
+  if (rules.merge < 1 || rules.merge > kMaxPictureMerge) {
+    return Status::invalid(
+        fmt::format("merge is {}: it is 1 to {}", rules.merge, kMaxPictureMerge));
   }
   const std::uint32_t one_token = rules.merge * rules.merge;
   if (rules.max_patches < one_token || rules.max_patches > kMaxPatches) {

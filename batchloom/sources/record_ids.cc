@@ -14,7 +14,11 @@ void start_record(const TokenSettings& settings, Record& out) {
 
 void finish_record(const TokenSettings& settings, LossOn loss_on, Record& out) {
   out.ids.insert(out.ids.end(), settings.end.begin(), settings.end.end());
-  if (loss_on == LossOn::kAll) return;
+  if (loss_on == LossOn::kAll) {
+    // There is a mask where a picture is.
+    if (!out.loss_mask.empty()) out.loss_mask.resize(out.ids.size(), 1);
+    return;
+  }
   const bool last_counts =
       loss_on == LossOn::kAnswer || (!out.loss_mask.empty() && out.loss_mask.back() != 0);
   out.loss_mask.resize(out.ids.size(), last_counts ? 1 : 0);

@@ -29,6 +29,14 @@ Result<std::optional<BadRecord>> ShardReader::measure(std::uint64_t record, cons
   return bad;
 }
 
+Result<std::optional<BadRecord>> ShardReader::read_pictures(std::uint64_t record,
+                                                            const CallOptions& /*call*/,
+                                                            std::vector<RecordPicture>& out) {
+  out.clear();
+  BL_RETURN_IF_ERROR(check_number(record));
+  return std::optional<BadRecord>();
+}
+
 Status ShardReader::check_number(std::uint64_t record) const {
   if (record < records()) return Status::ok();
   return Status::invalid(

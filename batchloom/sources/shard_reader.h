@@ -6,10 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "batchloom/base/bytes.h"
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
 #include "batchloom/sources/byte_reader.h"
 #include "batchloom/sources/faults.h"
+#include "batchloom/sources/picture.h"
 
 namespace batchloom::sources {
 
@@ -32,6 +34,13 @@ struct Record {
   std::vector<std::uint8_t> loss_mask;
 
   friend bool operator==(const Record&, const Record&) = default;
+};
+
+/// A picture of a record, as its shard holds it: JPEG or PNG.
+struct RecordPicture {
+  std::uint32_t token = 0;  ///< Its first one in the record, of grid.tokens().
+  PictureGrid grid;
+  Bytes encoded;
 };
 
 /// A record as planning counts it.
@@ -89,6 +98,12 @@ class ShardReader {
   /// finds bad may have a size.
   virtual Result<std::optional<BadRecord>> measure(std::uint64_t record, const CallOptions& call,
                                                    RecordSize& out);
+
+  /// The pictures of a record, by ascending token; most formats hold none. Only headers of them are
+  /// looked at: one that does not decode is for the taker to find. Else as read().
+  virtual Result<std::optional<BadRecord>> read_pictures(std::uint64_t record,
+                                                         const CallOptions& call,
+                                                         std::vector<RecordPicture>& out);
 
   /// Where good records can be taken from as they lie, without read(); nullopt where they cannot.
   virtual std::optional<PlainIds> plain_ids() { return std::nullopt; }

@@ -33,10 +33,24 @@ RecordFields fields_of_part(const RecordFields& fields, std::size_t which,
   return which == 0 ? TokenFields{name, {}} : TokenFields{{}, name};
 }
 
-/// A field of the records: where it is, and, while a record is read, what it holds.
-struct SamplePart {
+/// A member that holds a field of the records, and, while a record is read, what it holds.
+struct WantedMember {
+  explicit WantedMember(MemberField place) : from(std::move(place)) {}
+
+  std::string_view text() const {
+    const std::string_view padded = as_text(content);
+    return padded.substr(0, padded.size() - JsonlParser::kPaddingBytes);
+  }
+
+  const MemberField from;
+  bool found = false;
+  Bytes content;  ///< With the parser's padding.
+};
+
+/// One that holds a text or ids.
+struct SamplePart : WantedMember {
   SamplePart(const RecordFields& fields, std::size_t which, MemberField place, std::uint32_t vocab)
-      : from(std::move(place)),
+      : WantedMember(std::move(place)),
         wanted(fields_of_part(fields, which, from)),
         holds_ids(std::holds_alternative<TokenFields>(fields)),
         parser(wanted, which == 0 ? LossOn::kAll : LossOn::kMask, vocab) {}
@@ -44,17 +58,10 @@ struct SamplePart {
   SamplePart& operator=(const SamplePart&) = delete;
 
   bool is_json() const { return holds_ids || !from.field.empty(); }
-  std::string_view text() const {
-    const std::string_view padded = as_text(content);
-    return padded.substr(0, padded.size() - JsonlParser::kPaddingBytes);
-  }
 
-  const MemberField from;
   const RecordFields wanted;  ///< The parser borrows it.
   const bool holds_ids;
   JsonlParser parser;
-  bool found = false;
-  Bytes content;  ///< With the parser's padding.
 };
 
 class TarReader final : public ShardReader {
@@ -68,6 +75,11 @@ class TarReader final : public ShardReader {
     for (MemberField& from : member_fields(settings_.fields, settings_.loss_on)) {
       parts_.push_back(std::make_unique<SamplePart>(settings_.fields, parts_.size(),
                                                     std::move(from), tokenizer.settings().vocab));
+      members_.push_back(parts_.back().get());
+    }
+    if (settings_.pictures.wanted()) {
+      picture_.emplace(member_field(settings_.pictures.field));
+      members_.push_back(&*picture_);
     }
   }
 
@@ -78,20 +90,67 @@ class TarReader final : public ShardReader {
     drop_record(out);
     BL_RETURN_IF_ERROR(check_number(record));
     out.place = offsets_->place(record);
-    const RecordName name{
-        .shard = file_->name(), .record = record, .offset_bytes = out.place.offset_bytes};
-    BL_RETURN_IF_ERROR(check_place(name, out.place));
-    if (auto bad = check_record_bytes(name, out.place, settings_.limits)) return bad;
-    auto bad = read_sample(name, call, out);
-    for (const auto& part : parts_) {
-      part->parser.shrink();
-      keep_little(part->content);
-    }
+    auto bad = take_sample(record, call);
+    if (bad.is_ok() && !bad->has_value()) bad = read_sample(name_of(record), out);
+    for (const auto& part : parts_) part->parser.shrink();
+    for (WantedMember* member : members_) keep_little(member->content);
     if (!bad.is_ok() || bad->has_value()) drop_record(out);
     return bad;
   }
 
+  MaybeBad read_pictures(std::uint64_t record, const CallOptions& call,
+                         std::vector<RecordPicture>& out) override {
+    out.clear();
+    BL_RETURN_IF_ERROR(check_number(record));
+    if (!picture_) return std::optional<BadRecord>();
+    BL_ASSIGN_OR_RETURN(auto bad, take_sample(record, call));
+    if (bad) return bad;
+    const auto grid = grid_of_picture();
+    if (const auto* fault = std::get_if<std::string>(&grid)) {
+      return std::optional(bad_picture(name_of(record), *fault));
+    }
+    picture_->content.resize(picture_->text().size());
+    out.push_back({.token = static_cast<std::uint32_t>(tokenizer_.settings().begin.size()),
+                   .grid = std::get<PictureGrid>(grid),
+                   .encoded = std::move(picture_->content)});
+    picture_->content = {};
+    for (WantedMember* member : members_) keep_little(member->content);
+    return std::optional<BadRecord>();
+  }
+
  private:
+  RecordName name_of(std::uint64_t record) const {
+    return {.shard = file_->name(),
+            .record = record,
+            .offset_bytes = offsets_->place(record).offset_bytes};
+  }
+
+  /// All members that fields name.
+  MaybeBad take_sample(std::uint64_t record, const CallOptions& call) {
+    const RecordPlace place = offsets_->place(record);
+    const RecordName name = name_of(record);
+    BL_RETURN_IF_ERROR(check_place(name, place));
+    if (auto bad = check_record_bytes(name, place, settings_.limits)) return bad;
+    BL_ASSIGN_OR_RETURN(auto bad, read_members(name, place, call));
+    if (bad) return bad;
+    for (const WantedMember* member : members_) {
+      if (member->found) continue;
+      return std::optional(
+          bad_record(name, BadRecordReason::kField,
+                     fmt::format("the sample has no member '{}'", member->from.member)));
+    }
+    return bad;
+  }
+
+  std::variant<PictureGrid, std::string> grid_of_picture() const {
+    return grid_of_bytes(as_bytes(picture_->text()), settings_.pictures.rules);
+  }
+
+  BadRecord bad_picture(const RecordName& name, std::string_view fault) const {
+    return bad_record(name, BadRecordReason::kPicture,
+                      fmt::format("member '{}': {}", picture_->from.member, fault));
+  }
+
   Status check_place(const RecordName& name, const RecordPlace& place) const {
     const std::uint64_t size = file_->size_bytes();
     if (place.offset_bytes <= size && place.size_bytes <= size - place.offset_bytes) {
@@ -106,19 +165,19 @@ class TarReader final : public ShardReader {
                     to_string(name), why));
   }
 
-  MaybeBad read_sample(const RecordName& name, const CallOptions& call, Record& out) {
-    BL_ASSIGN_OR_RETURN(auto bad, read_members(name, out.place, call));
-    if (bad) return bad;
-    for (const auto& part : parts_) {
-      if (part->found) continue;
-      return std::optional(
-          bad_record(name, BadRecordReason::kField,
-                     fmt::format("the sample has no member '{}'", part->from.member)));
-    }
+  /// Of the members that were taken.
+  MaybeBad read_sample(const RecordName& name, Record& out) {
     start_record(tokenizer_.settings(), out);
+    if (picture_) {
+      const auto grid = grid_of_picture();
+      if (const auto* fault = std::get_if<std::string>(&grid)) {
+        return std::optional(bad_picture(name, *fault));
+      }
+      add_picture(std::get<PictureGrid>(grid), settings_.pictures.token, settings_.loss_on, out);
+    }
     if (settings_.loss_on == LossOn::kMask) out.loss_mask.resize(out.ids.size(), 0);
     const bool ids = std::holds_alternative<TokenFields>(settings_.fields);
-    BL_ASSIGN_OR_RETURN(bad, ids ? add_ids(name, out) : add_texts(name, out));
+    BL_ASSIGN_OR_RETURN(auto bad, ids ? add_ids(name, out) : add_texts(name, out));
     if (bad) return bad;
     finish_record(tokenizer_.settings(), settings_.loss_on, out);
     return bad;
@@ -127,7 +186,7 @@ class TarReader final : public ShardReader {
   /// Takes the members that fields name. A member that is wrong makes the record a bad one only
   /// after all were looked at: a fault of the shard goes before.
   MaybeBad read_members(const RecordName& name, const RecordPlace& place, const CallOptions& call) {
-    for (const auto& part : parts_) part->found = false;
+    for (WantedMember* member : members_) member->found = false;
     const auto content =
         stream_of(*file_, {.offset = place.offset_bytes, .size_bytes = place.size_bytes});
     BL_ASSIGN_OR_RETURN(const auto archive,
@@ -156,15 +215,15 @@ class TarReader final : public ShardReader {
 
   MaybeBad take_member(const RecordName& name, TarArchive& archive, const TarMember& member,
                        std::string_view extension, const CallOptions& call) {
-    SamplePart* first = nullptr;
-    for (const auto& part : parts_) {
+    WantedMember* first = nullptr;
+    for (WantedMember* part : members_) {
       if (part->from.member != extension) continue;
       part->found = true;
       if (first != nullptr) {
         part->content = first->content;
         continue;
       }
-      first = part.get();
+      first = part;
       if (member.kind != TarMemberKind::kFile) {
         return std::optional(
             bad_record(name, BadRecordReason::kField,
@@ -191,7 +250,8 @@ class TarReader final : public ShardReader {
       out.loss_mask.resize(begin, 0);
       out.loss_mask.resize(out.ids.size(), i == 0 ? 0 : 1);
     }
-    const auto wrong_id = check_ids(out, first, tokenizer_.settings().vocab);
+    auto wrong_id = check_ids(out, first, tokenizer_.settings().vocab);
+    if (!wrong_id) wrong_id = check_no_picture(out, first, settings_.pictures);
     if (!wrong_id) return std::optional<BadRecord>();
     return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
   }
@@ -241,6 +301,8 @@ class TarReader final : public ShardReader {
   TarSettings settings_;
   const Tokenizer& tokenizer_;
   std::vector<std::unique_ptr<SamplePart>> parts_;
+  std::optional<WantedMember> picture_;
+  std::vector<WantedMember*> members_;  ///< All of these.
 };
 
 }  // namespace
@@ -250,6 +312,12 @@ Result<std::unique_ptr<ShardReader>> open_tar(std::unique_ptr<ByteReader> file,
                                               TarSettings settings, const Tokenizer& tokenizer) {
   BL_RETURN_IF_ERROR(check_limits(settings.limits));
   BL_RETURN_IF_ERROR(check_fields(settings.fields, settings.loss_on, tokenizer));
+  BL_RETURN_IF_ERROR(check_pictures(settings.pictures, settings.fields, tokenizer.settings()));
+  if (!member_field(settings.pictures.field).field.empty()) {
+    return Status::invalid(
+        fmt::format("fields: image is '{}'; a picture is a member of its own, and no field of JSON",
+                    settings.pictures.field));
+  }
   return std::unique_ptr<ShardReader>(std::make_unique<TarReader>(
       std::move(file), std::move(offsets), std::move(settings), tokenizer));
 }

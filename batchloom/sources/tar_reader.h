@@ -11,6 +11,7 @@
 #include "batchloom/sources/byte_reader.h"
 #include "batchloom/sources/record_fields.h"
 #include "batchloom/sources/record_offsets.h"
+#include "batchloom/sources/record_pictures.h"
 #include "batchloom/sources/scanned_file.h"
 #include "batchloom/sources/shard_reader.h"
 #include "batchloom/sources/tokenizer.h"
@@ -20,13 +21,15 @@ namespace batchloom::sources {
 struct TarSettings {
   RecordFields fields;  ///< By members' extensions (tar_fields.h).
   LossOn loss_on = LossOn::kAll;
+  PictureSettings pictures = {};  ///< Its field is a member's extension, too.
   ReadLimits limits = {};
 };
 
 /// The records of `file` at `offsets`: reading one reads no more than its own place, and of that
-/// only headers and the members that fields name. No I/O. `invalid` where fields, loss and
-/// tokenizer do not go together (record_fields.h), or for a limit out of range. `tokenizer` must
-/// outlive the reader. Reading a record is `corruption` where its place holds no sample.
+/// only headers and the members that fields name. No I/O. `invalid` where fields, loss, pictures
+/// and tokenizer do not go together (record_fields.h, record_pictures.h), or for a limit out of
+/// range. `tokenizer` must outlive the reader. Reading a record is `corruption` where its place
+/// holds no sample.
 Result<std::unique_ptr<ShardReader>> open_tar(std::unique_ptr<ByteReader> file,
                                               std::shared_ptr<const RecordOffsets> offsets,
                                               TarSettings settings, const Tokenizer& tokenizer);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "batchloom/base/status.h"
@@ -29,6 +30,11 @@ struct PieceTensor {
   TensorInfo info;
   friend bool operator==(const PieceTensor&, const PieceTensor&) = default;
 };
+
+/// What the tensor of a picture is called: u8, of shape [rows, side, columns, side, 3] for a grid
+/// of rows x columns square cells. So its bytes are those of height x width x 3 pixels, and
+/// rows x columns tokens stand for it, from its own on.
+inline constexpr std::string_view kPictureTensor = "image";
 
 inline constexpr std::size_t kTensorNameMaxBytes = 63;
 inline constexpr std::size_t kTensorMaxDimensions = 8;

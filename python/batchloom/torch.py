@@ -28,11 +28,23 @@ class MicroBatch:
     labels: torch.Tensor
     positions: torch.Tensor
     cu_seqlens: torch.Tensor
+    images: list[torch.Tensor]
+    image_spans: list[tuple[int, int]]
+
+    @classmethod
+    def of(cls, mb: _core.MicroBatch) -> Self:
+        return cls(*(getattr(mb, field.name) for field in fields(cls)))
 
     def pin_memory(self, device: Any = None) -> Self:
         """In page-locked memory, as DataLoader asks for."""
-        tensors = (getattr(self, field.name) for field in fields(self))
-        return type(self)(*(tensor.pin_memory() for tensor in tensors))
+        return type(self)(
+            tokens=self.tokens.pin_memory(),
+            labels=self.labels.pin_memory(),
+            positions=self.positions.pin_memory(),
+            cu_seqlens=self.cu_seqlens.pin_memory(),
+            images=[image.pin_memory() for image in self.images],
+            image_spans=self.image_spans,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +66,7 @@ class Batch:
             global_valid_labels=batch.global_valid_labels,
             producer=batch.producer,
             events=batch.events,
-            micro_batches=[
-                MicroBatch(mb.tokens, mb.labels, mb.positions, mb.cu_seqlens)
-                for mb in batch.micro_batches
-            ],
+            micro_batches=[MicroBatch.of(mb) for mb in batch.micro_batches],
         )
 
     def pin_memory(self, device: Any = None) -> Self:

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -62,6 +63,18 @@ nb::object make_ids(ByteSpan ids, store::TokenWidth width, Owner owner) {
   const auto type =
       width == store::TokenWidth::k16 ? nb::dtype<std::uint16_t>() : nb::dtype<std::uint32_t>();
   return read_only(ids, {&size, 1}, type, std::move(owner));
+}
+
+nb::object make_picture(Framework framework, const client::PictureSpan& picture, Owner owner) {
+  const std::array<std::size_t, 3> shape = {picture.height_px, picture.width_px, 3};
+  const auto type = nb::dtype<std::uint8_t>();
+  if (framework == Framework::kNumpy) {
+    return read_only(picture.pixels, shape, type, std::move(owner));
+  }
+  // torch has no read-only tensors.
+  auto* pixels = const_cast<std::byte*>(picture.pixels.data());
+  return nb::cast(nb::ndarray<nb::pytorch>(pixels, shape.size(), shape.data(),
+                                           capsule_of(std::move(owner)), nullptr, type));
 }
 
 nb::object make_tensor(const store::TensorInfo& info, ByteSpan bytes, Owner owner) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "batchloom/base/bytes.h"
+#include "batchloom/client/picture_spans.h"
 #include "batchloom/store/batch_layout.h"
 #include "batchloom/store/tensor.h"
 
@@ -27,6 +28,9 @@ nanobind::object make_array(Framework framework, std::span<std::int64_t> values,
 
 /// Stored token ids as a read-only NumPy array of uint16 or uint32, without a copy.
 nanobind::object make_ids(ByteSpan ids, store::TokenWidth width, Owner owner);
+
+/// A picture as an array of the framework, [height, width, 3] of uint8, without a copy.
+nanobind::object make_picture(Framework framework, const client::PictureSpan& picture, Owner owner);
 
 /// A stored tensor as a read-only NumPy array, without a copy; bf16, which NumPy lacks, as uint16.
 nanobind::object make_tensor(const store::TensorInfo& info, ByteSpan bytes, Owner owner);

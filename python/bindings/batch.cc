@@ -7,6 +7,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "batchloom/client/picture_spans.h"
 #include "batchloom/client/state_text.h"
 #include "python/bindings/module.h"
 #include "python/bindings/stored.h"
@@ -51,6 +52,26 @@ nb::object view_of(const MicroBatch& self) {
   return make_array(self.batch.framework, self.arrays().*kArray, self.batch.data);
 }
 
+std::vector<client::PictureSpan> pictures_of(const MicroBatch& self) {
+  return client::pictures_of(self.batch.data->step().micro_batches[self.place]);
+}
+
+nb::list images_of(const MicroBatch& self) {
+  nb::list images;
+  for (const client::PictureSpan& picture : pictures_of(self)) {
+    images.append(make_picture(self.batch.framework, picture, self.batch.data->view.step));
+  }
+  return images;
+}
+
+std::vector<std::pair<std::uint32_t, std::uint32_t>> image_spans_of(const MicroBatch& self) {
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> spans;
+  for (const client::PictureSpan& picture : pictures_of(self)) {
+    spans.emplace_back(picture.begin, picture.end);
+  }
+  return spans;
+}
+
 void bind_micro_batch(nb::module_& module) {
   using client::MicroBatchArrays;
   nb::class_<MicroBatch>(
@@ -70,6 +91,11 @@ void bind_micro_batch(nb::module_& module) {
       .def_prop_ro("cu_seqlens", view_of<&MicroBatchArrays::cu_seqlens>,
                    nb::sig("def cu_seqlens(self) -> typing.Any"),
                    "int32: 0, and where each sequence ends. Attention does not cross them.")
+      .def_prop_ro("images", images_of, nb::sig("def images(self) -> list[typing.Any]"),
+                   "Its pictures, uint8 of [height, width, 3], not to be written to.")
+      .def_prop_ro("image_spans", image_spans_of,
+                   "(begin, end) for each of its images: the rows of tokens that stand for its "
+                   "patches, row by row. A ring's other ranks may have the last of them.")
       .def_prop_ro(
           "stored",
           [](const MicroBatch& self) {
