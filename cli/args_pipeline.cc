@@ -74,7 +74,7 @@ void define_run(Options& options, RunPipeline& run) {
                [&run](const std::string& text) { return parse_reclaim(text, run.reclaim_every); });
   options.text(
       "--sample-timeout", "TIME",
-      "end where a sample's storage does not answer for so long (default: 10min)",
+      "end where the storage of a sample or a source does not answer for so long (default: 10min)",
       [&run](const std::string& text) { return parse_sample_timeout(text, run.sample_timeout); });
   options.flag("--json", "print the result as JSON", run.json);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "batchloom/base/log.h"
 #include "batchloom/objstore/posix_file_ops.h"
@@ -51,13 +52,27 @@ void log_indexed(const control::ShardIndexed& shard) {
                        shard.totals.records, shard.totals.tokens, shard.totals.bad_records));
 }
 
+Status watch_files(const FilesWatched& files, const std::function<void()>& work,
+                   const CallOptions& call) {
+  control::WatchedWork watched(files.runtime, files.config, files.calls, files.limits, work);
+  const Status done = watched.wait(call);
+  if (!done.is_ok()) end_within(kEndsWithinS);
+  return done.is(ErrorKind::kUnavailable) ? done : Status::ok();
+}
+
 Result<SourcesOnDisk> open_sources(const control::PipelineConfig& config, Runtime& runtime,
-                                   const control::IndexingOptions& options,
-                                   const CallOptions& call) {
+                                   control::IndexingOptions options, const CallOptions& call,
+                                   const control::SlowLimits& limits) {
   SourcesOnDisk opened;
   opened.files = objstore::make_posix_file_ops();
-  BL_ASSIGN_OR_RETURN(opened.sources, control::PreparedSources::open(config, *opened.files, runtime,
-                                                                     options, call));
+  opened.calls = std::make_unique<sources::FileCalls>();
+  options.calls = opened.calls.get();
+  Result<std::unique_ptr<control::PreparedSources>> sources(nullptr);
+  const auto open = [&] {
+    sources = control::PreparedSources::open(config, *opened.files, runtime, options, call);
+  };
+  BL_RETURN_IF_ERROR(watch_files({runtime, config, *opened.calls, limits}, open, call));
+  BL_ASSIGN_OR_RETURN(opened.sources, std::move(sources));
   return opened;
 }
 

@@ -16,9 +16,6 @@
 namespace batchloom::cli {
 namespace {
 
-/// After an error. Threads that hang in a read have no more than that to come back.
-constexpr unsigned kEndsWithinS = 30;
-
 /// As path_beside(), and it still begins as URLs of folders do.
 std::string url_beside(const std::string& file, const std::string& url) {
   std::string beside = control::path_beside(file, url);
@@ -79,10 +76,11 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(location.folder, store::parse_store_url(config.store.url));
   const StopSignals signals(runtime);
   const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
+  const control::SlowLimits limits{.wait_max = args.sample_timeout};
   const std::uint32_t workers = config.limits.workers.value_or(default_workers());
   auto sources = open_sources(
       config, runtime, {.workers = workers, .folder = args.index_folder, .on_shard = log_indexed},
-      until_signal);
+      until_signal, limits);
   if (sources.is(ErrorKind::kCancelled) && signals.came()) {
     log_info("stopped before all was indexed; the next run goes on with the indexing");
     return Status::ok();
@@ -99,8 +97,13 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   options.change_from = args.change_from;
   options.reclaim_every = args.reclaim_every;
   options.sample_max = args.sample_timeout;
-  BL_ASSIGN_OR_RETURN(const auto pipeline,
-                      control::Pipeline::open(config, *opened.sources, *stream, options, call));
+  Result<std::unique_ptr<control::Pipeline>> begun(nullptr);
+  const auto begin_pipeline = [&] {
+    begun = control::Pipeline::open(config, *opened.sources, *stream, options, call);
+  };
+  BL_RETURN_IF_ERROR(
+      watch_files({runtime, config, *opened.calls, limits}, begin_pipeline, until_signal));
+  BL_ASSIGN_OR_RETURN(const auto pipeline, std::move(begun));
   log_info(fmt::format("{}: term {}, goes on at step {}", location.url,
                        pipeline->session().term().value, pipeline->progress().next_step.value));
   const std::vector<std::uint64_t> bad = opened.sources->bad_records();

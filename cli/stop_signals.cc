@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "batchloom/base/check.h"
 #include "batchloom/base/log.h"
@@ -33,15 +34,23 @@ objstore::Fd open_signals() {
   return objstore::Fd(signalfd(-1, &set, SFD_CLOEXEC));
 }
 
+/// In a signal handler: what may be called is little.
+void end_now(int) {
+  constexpr std::string_view kWhy =
+      "batchloom: something hangs, and is not waited for any longer\n";
+  [[maybe_unused]] const ssize_t said = write(STDERR_FILENO, kWhy.data(), kWhy.size());
+  std::_Exit(kFailed);
+}
+
 }  // namespace
 
 void end_within(unsigned seconds) {
-  std::signal(SIGALRM, [](int) { std::_Exit(kFailed); });
+  std::signal(SIGALRM, end_now);
   alarm(seconds);
 }
 
-StopSignals::StopSignals(Runtime& runtime)
-    : signals_(open_signals()), end_(eventfd(0, EFD_CLOEXEC)) {
+StopSignals::StopSignals(Runtime& runtime, unsigned ends_within_s)
+    : ends_within_s_(ends_within_s), signals_(open_signals()), end_(eventfd(0, EFD_CLOEXEC)) {
   BL_CHECK(signals_.is_open() && end_.is_open(), "the process has descriptors left");
   waiter_ = runtime.spawn("signals", [this](const std::stop_token&) { wait_for_signals(); });
 }
@@ -66,6 +75,7 @@ void StopSignals::wait_for_signals() {
     if (source_.stop_requested()) std::_Exit(128 + number);
     log_info(fmt::format("SIG{}: ending in good order; a second one ends at once",
                          sigabbrev_np(number)));
+    end_within(ends_within_s_);
     source_.request_stop();
   }
 }

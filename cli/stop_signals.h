@@ -9,16 +9,20 @@
 
 namespace batchloom::cli {
 
-/// In so many seconds the process ends with kFailed, unless it has ended by itself: a thread may
-/// hang in a request that nobody can stop, and would be waited for.
+/// Within so long after an error or a signal a command ends, whatever hangs.
+inline constexpr unsigned kEndsWithinS = 30;
+
+/// In so many seconds the process says so and ends with kFailed, unless it has ended by itself: a
+/// thread may hang in a request that nobody can stop, and would be waited for.
 void end_within(unsigned seconds);
 
-/// SIGINT and SIGTERM as a stop token, for commands that end in good order. The second signal ends
-/// the process at once: nothing that was committed is lost by that. Made before any thread is
+/// SIGINT and SIGTERM as a stop token, for commands that end in good order. Those that do not within
+/// a time after the first signal, since something hangs, are ended; the second signal ends the
+/// process at once. Nothing that was committed is lost by that. Made before any thread is
 /// spawned, since threads inherit which signals they do not take; at most one at a time.
 class StopSignals {
  public:
-  explicit StopSignals(Runtime& runtime);
+  explicit StopSignals(Runtime& runtime, unsigned ends_within_s = kEndsWithinS);
   /// Signals do again what they did before.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
@@ -31,6 +35,7 @@ class StopSignals {
  private:
   void wait_for_signals();
 
+  const unsigned ends_within_s_;
   std::stop_source source_;
   const objstore::Fd signals_;
   const objstore::Fd end_;  // Readable once this object goes.

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <csignal>
+
+#include "batchloom/base/real_runtime.h"
 #include "cli/command_line.h"
 
 namespace batchloom::cli {
@@ -15,7 +18,19 @@ TEST(EndWithin, EndsWhatHangs) {
     end_within(1);
     for (;;) pause();
   };
-  EXPECT_EXIT(hang(), testing::ExitedWithCode(kFailed), "");
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(kFailed), "something hangs");
+}
+
+TEST(StopSignals, OneEndsWhatHangsInTime) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto hang = [] {
+    const auto runtime = make_real_runtime();
+    const StopSignals signals(*runtime, 1);
+    kill(getpid(), SIGTERM);
+    for (;;) pause();
+  };
+  EXPECT_EXIT(hang(), testing::ExitedWithCode(kFailed),
+              "ending in good order.*\n.*something hangs");
 }
 
 }  // namespace

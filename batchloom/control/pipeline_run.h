@@ -66,7 +66,7 @@ struct PipelineRunOptions {
   /// count, too. Sources beyond the last one here have none.
   std::vector<std::uint64_t> indexed_bad_records = {};
   /// How long a stop waits for what constructors have.
-  Duration stop_within = std::chrono::seconds(30);
+  Duration stop_within = std::chrono::seconds(20);
 };
 
 /// What planning waits for.

@@ -55,32 +55,36 @@ class IndexQueue {
 
 }  // namespace
 
-PreparedSources::PreparedSources(const PipelineConfig& config, Runtime& runtime)
-    : config_(config), pool_(runtime, {}) {}
+PreparedSources::PreparedSources(const PipelineConfig& config, Runtime& runtime,
+                                 sources::FileCalls* calls)
+    : config_(config), pool_(runtime, {.calls = calls}) {}
 
 Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineConfig& config,
                                                                objstore::FileOps& files,
                                                                Runtime& runtime,
                                                                const IndexingOptions& options,
                                                                const CallOptions& call) {
-  std::unique_ptr<PreparedSources> prepared(new PreparedSources(config, runtime));
+  std::unique_ptr<PreparedSources> prepared(new PreparedSources(config, runtime, options.calls));
   BL_ASSIGN_OR_RETURN(prepared->tokenizer_, make_tokenizer(config.tokens));
   BL_ASSIGN_OR_RETURN(prepared->openers_, make_openers(config, *prepared->tokenizer_));
   BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
-  BL_ASSIGN_OR_RETURN(prepared->set_, SourceSet::open(config, prepared->openers_, options.folder));
+  BL_ASSIGN_OR_RETURN(prepared->set_,
+                      SourceSet::open(config, prepared->openers_, options.folder, options.calls));
   prepared->fetcher_ = std::make_unique<RecordFetcher>(
       runtime, *prepared->set_, prepared->pool_,
       RecordFetcherOptions{.vocab = config.tokens.vocab,
                            .patch_bytes = config.image.rules.patch_bytes(),
                            .long_records_bytes = config.limits.memory_bytes / 8});
-  BL_ASSIGN_OR_RETURN(const auto fingerprints, prepared->set_->fingerprints(prepared->pool_, call));
+  BL_ASSIGN_OR_RETURN(const auto fingerprints,
+                      prepared->set_->fingerprints(prepared->pool_, options.calls, call));
   BL_ASSIGN_OR_RETURN(prepared->membership_, Membership::create(config, fingerprints));
   return prepared;
 }
 
 Status PreparedSources::index_all(objstore::FileOps& files, Runtime& runtime,
                                   const IndexingOptions& options, const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(auto shards, unindexed_shards(config_, openers_, options.folder));
+  BL_ASSIGN_OR_RETURN(auto shards,
+                      unindexed_shards(config_, openers_, options.folder, options.calls));
   IndexQueue queue(std::move(shards), options);
   const auto work = [&](const std::stop_token&) {
     while (const UnindexedShard* shard = queue.take()) {

@@ -32,6 +32,8 @@ struct IndexingOptions {
   std::string folder = {};  ///< Of indexes; empty: beside shards.
   /// Called in the order of the shards, by one thread at a time.
   std::function<void(const ShardIndexed&)> on_shard = {};
+  /// Told of every call to a file system, where it is there; it outlives the sources.
+  sources::FileCalls* calls = nullptr;
 };
 
 /// The sources of a pipeline, ready to be planned and read.
@@ -64,7 +66,7 @@ class PreparedSources {
   std::vector<store::BatchOrigin::Source> origins() const;
 
  private:
-  PreparedSources(const PipelineConfig& config, Runtime& runtime);
+  PreparedSources(const PipelineConfig& config, Runtime& runtime, sources::FileCalls* calls);
 
   Result<std::string> first_bad_of(model::SourceId source, model::ShardIndex shard,
                                    const CallOptions& call);

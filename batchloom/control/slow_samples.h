@@ -5,21 +5,21 @@
 //  1. Whoever brings an order notes which sample it is at, and at what.
 //  2. Whoever waits for samples looks at that every now and then. An order that has not moved for a
 //     while is logged, once for each sample; after a longer one it is an error.
-//  3. Time counts while somebody looks: of a longer pause between two looks, in which the process
-//     may have been stopped, or its machine suspended, only the usual one counts.
+//  3. Time counts while somebody looks (slow_looks.h).
 //  4. Such a sample is never replaced: timing decides no membership.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
+#include "batchloom/control/slow_looks.h"
 #include "batchloom/model/sample_meta.h"
 
 namespace batchloom::control {
@@ -77,10 +77,12 @@ struct SlowSampleOptions {
 /// One thread at a time.
 class SlowSamples {
  public:
-  explicit SlowSamples(SlowSampleOptions options) : options_(std::move(options)) {}
+  explicit SlowSamples(SlowSampleOptions options)
+      : options_(std::move(options)),
+        looks_({.slow_after = options_.slow_after, .wait_max = options_.sample_max}) {}
 
   /// How often to look.
-  Duration look_every() const { return std::min(options_.slow_after, options_.sample_max) / 4; }
+  Duration look_every() const { return looks_.look_every(); }
 
   /// `unavailable`, naming the step, the sample, its source and the stage, where one takes too
   /// long. Time counts from the look that first saw an order at its place.
@@ -90,20 +92,14 @@ class SlowSamples {
   std::string describe(const OrderOut& out) const;
 
  private:
-  struct Seen {
+  struct Standing {
     OrderOutPtr order;
     FetchPlace::Look place;
-    Duration waited = {};
-    bool said = false;
+    friend bool operator==(const Standing&, const Standing&) = default;
   };
 
-  /// Of what has passed since the look before.
-  Duration counted_since_last(Time now) const;
-  Status judge(Seen& seen) const;
-
   const SlowSampleOptions options_;
-  std::vector<Seen> seen_;
-  Time looked_ = {};
+  SlowLooks<Standing> looks_;
 };
 
 }  // namespace batchloom::control

@@ -31,6 +31,11 @@ construction::CutRule cut_rule_of(const StepConfig& step) {
   return {.max_sample_tokens = step.max_sample_tokens, .over_length = over_length()};
 }
 
+Result<sources::FileStamp> stamp_in_sight(const std::string& file, sources::FileCalls* calls) {
+  const sources::FileCalls::Mark mark(calls, sources::FileCallStage::kLook, file);
+  return sources::stamp_of(file);
+}
+
 }  // namespace
 
 Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
@@ -45,14 +50,15 @@ Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
 
 Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& config,
                                                      std::span<const ShardOpener> openers,
-                                                     const std::string& index_folder) {
+                                                     const std::string& index_folder,
+                                                     sources::FileCalls* calls) {
   std::vector<UnindexedShard> unindexed;
   for (std::uint32_t i = 0; i < config.sources.size(); ++i) {
     const SourceConfig& source = config.sources[i];
     const sources::SourceFiles files = files_of(source, openers[i], index_folder);
     for (std::size_t shard = 0; shard < files.shards.size(); ++shard) {
       BL_ASSIGN_OR_RETURN(const auto found,
-                          sources::open_indexed_shard(files, files.shards[shard]));
+                          sources::open_indexed_shard(files, files.shards[shard], calls));
       if (found.index != nullptr) continue;
       unindexed.push_back({model::SourceId(i), source.paths[shard], found.no_index});
     }
@@ -65,12 +71,13 @@ SourceSet::SourceSet(const PipelineConfig& config, std::span<const ShardOpener> 
 
 Result<std::unique_ptr<SourceSet>> SourceSet::open(const PipelineConfig& config,
                                                    std::span<const ShardOpener> openers,
-                                                   const std::string& index_folder) {
+                                                   const std::string& index_folder,
+                                                   sources::FileCalls* calls) {
   std::unique_ptr<SourceSet> set(new SourceSet(config, openers));
   for (std::size_t i = 0; i < config.sources.size(); ++i) {
     const SourceConfig& source = config.sources[i];
-    BL_ASSIGN_OR_RETURN(auto records,
-                        sources::RecordSource::open(files_of(source, openers[i], index_folder)));
+    BL_ASSIGN_OR_RETURN(auto records, sources::RecordSource::open(
+                                          files_of(source, openers[i], index_folder), calls));
     Split split{.begin = 0, .end = 0, .all = 0};
     for (const auto& [name, share] : source.split) {
       if (name == config.run.split) {
@@ -135,7 +142,7 @@ Result<model::SampleMeta> SourceSet::describe(const planning::Part& part) {
 }
 
 Result<std::vector<std::vector<FileFingerprint>>> SourceSet::fingerprints(
-    sources::FilePool& pool, const CallOptions& call) const {
+    sources::FilePool& pool, sources::FileCalls* calls, const CallOptions& call) const {
   std::vector<std::vector<FileFingerprint>> all;
   for (std::size_t i = 0; i < config_.sources.size(); ++i) {
     std::vector<FileFingerprint>& files = all.emplace_back();
@@ -143,7 +150,7 @@ Result<std::vector<std::vector<FileFingerprint>>> SourceSet::fingerprints(
       FileFingerprint fingerprint{.path = path};
       Digest digest;
       for (const std::string& file : openers_[i].files(path)) {
-        BL_ASSIGN_OR_RETURN(const sources::FileStamp stamp, sources::stamp_of(file));
+        BL_ASSIGN_OR_RETURN(const sources::FileStamp stamp, stamp_in_sight(file, calls));
         const auto reader = pool.reader(file, stamp);
         BL_ASSIGN_OR_RETURN(const std::uint64_t ends, sources::ends_checksum(*reader, call));
         fingerprint.size_bytes += stamp.size_bytes;

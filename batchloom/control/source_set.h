@@ -33,10 +33,11 @@ struct UnindexedShard {
   Status why;        ///< What is wrong with the index that there is, if there is one.
 };
 
-/// Those of all sources, in order. Blocks. Errors: a shard that is missing or cannot be read.
+/// Those of all sources, in order. Blocks; `calls` is told of it where it is there. Errors: a shard that is missing or cannot be read.
 Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& config,
                                                      std::span<const ShardOpener> openers,
-                                                     const std::string& index_folder);
+                                                     const std::string& index_folder,
+                                                     sources::FileCalls* calls);
 
 /// The openers of all sources. `tokenizer` outlives them. `invalid` as ShardOpener::create().
 Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
@@ -49,7 +50,8 @@ class SourceSet final : public planning::Metadata {
   /// else as RecordSource::open().
   static Result<std::unique_ptr<SourceSet>> open(const PipelineConfig& config,
                                                  std::span<const ShardOpener> openers,
-                                                 const std::string& index_folder);
+                                                 const std::string& index_folder,
+                                                 sources::FileCalls* calls);
 
   std::span<const planning::SourceRecords> sources() const override { return names_; }
   Result<std::uint32_t> tokens(model::SourceId source, model::RecordIndex record) override;
@@ -63,6 +65,7 @@ class SourceSet final : public planning::Metadata {
 
   /// For Membership::create(): all files of all sources, as they are now. Reads their ends.
   Result<std::vector<std::vector<FileFingerprint>>> fingerprints(sources::FilePool& pool,
+                                                                 sources::FileCalls* calls,
                                                                  const CallOptions& call) const;
 
  private:

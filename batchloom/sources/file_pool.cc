@@ -122,6 +122,7 @@ Status FilePool::PooledFile::read_all(std::span<const ReadStretch> stretches,
   for (const ReadStretch& stretch : stretches) BL_RETURN_IF_ERROR(check_range(stretch));
   const auto is_empty = [](const ReadStretch& stretch) { return stretch.out.empty(); };
   if (std::ranges::all_of(stretches, is_empty)) return Status::ok();
+  const FileCalls::Mark mark(pool_.calls_, FileCallStage::kRead, path_);
   BL_RETURN_IF_ERROR(pool_.begin_use(*this, call));
   const Status read = read_open(stretches, call);
   pool_.end_use(*this, read.is_ok() || read.is(ErrorKind::kCancelled));
@@ -143,7 +144,8 @@ Status FilePool::PooledFile::read_open(std::span<const ReadStretch> stretches,
 
 FilePool::FilePool(Runtime& runtime, const FilePoolOptions& options)
     : runtime_(runtime),
-      max_open_(std::max<std::size_t>(std::min(options.max_open, fair_share_of_limit()), 1)) {}
+      max_open_(std::max<std::size_t>(std::min(options.max_open, fair_share_of_limit()), 1)),
+      calls_(options.calls) {}
 
 FilePool::~FilePool() {
   const MutexLock lock(mutex_);

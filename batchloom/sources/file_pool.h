@@ -20,6 +20,7 @@
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
 #include "batchloom/sources/byte_reader.h"
+#include "batchloom/sources/file_calls.h"
 #include "batchloom/sources/fingerprint.h"
 
 namespace batchloom::sources {
@@ -28,6 +29,8 @@ struct FilePoolOptions {
   /// More of them save openings; fewer leave more of the process's limit (ulimit -n) to others. Of
   /// that limit, as it is when the pool is made, no more than half is taken, and at least 1.
   std::size_t max_open = 256;
+  /// Told of every read, where it is there; it outlives the pool.
+  FileCalls* calls = nullptr;
 };
 
 /// Thread-safe. Readers, and so their reads, must end before the pool does.
@@ -69,6 +72,7 @@ class FilePool {
 
   Runtime& runtime_;
   const std::size_t max_open_;
+  FileCalls* const calls_;
 
   mutable Mutex mutex_;
   std::size_t readers_ BL_GUARDED_BY(mutex_) = 0;

@@ -27,9 +27,14 @@ std::uint32_t labels_within(const LossIntervals& loss, std::uint32_t begin, std:
 
 }  // namespace
 
-Result<IndexedShard> open_indexed_shard(const SourceFiles& files, const std::string& path) {
+Result<IndexedShard> open_indexed_shard(const SourceFiles& files, const std::string& path,
+                                        FileCalls* calls) {
   IndexedShard shard{.path = path, .stamp = {}, .index = nullptr, .no_index = {}};
-  BL_ASSIGN_OR_RETURN(shard.stamp, stamp_of(path));
+  {
+    const FileCalls::Mark mark(calls, FileCallStage::kLook, path);
+    BL_ASSIGN_OR_RETURN(shard.stamp, stamp_of(path));
+  }
+  const FileCalls::Mark mark(calls, FileCallStage::kOpenIndex, path);
   auto index = SidecarIndex::open(sidecar_path(path, files.index_folder));
   shard.no_index = index.status();
   if (index.is_ok()) {
@@ -40,13 +45,14 @@ Result<IndexedShard> open_indexed_shard(const SourceFiles& files, const std::str
   return shard;
 }
 
-Result<std::unique_ptr<RecordSource>> RecordSource::open(const SourceFiles& files) {
+Result<std::unique_ptr<RecordSource>> RecordSource::open(const SourceFiles& files,
+                                                         FileCalls* calls) {
   std::unique_ptr<RecordSource> source(new RecordSource);
   source->name_ = files.name;
   std::size_t without_index = 0;
   Status first;
   for (const std::string& path : files.shards) {
-    BL_ASSIGN_OR_RETURN(IndexedShard shard, open_indexed_shard(files, path));
+    BL_ASSIGN_OR_RETURN(IndexedShard shard, open_indexed_shard(files, path, calls));
     if (shard.index == nullptr) {
       if (without_index++ == 0) first = shard.no_index;
       continue;

@@ -38,8 +38,9 @@ struct IndexedShard {
 };
 
 /// Looks at a shard of the source, and opens its index. Blocks. Errors: those of stamp_of() for the
-/// shard, and those of SidecarIndex::open() that no new index would end.
-Result<IndexedShard> open_indexed_shard(const SourceFiles& files, const std::string& path);
+/// shard, and those of SidecarIndex::open() that no new index would end. `calls` is told of it.
+Result<IndexedShard> open_indexed_shard(const SourceFiles& files, const std::string& path,
+                                        FileCalls* calls = nullptr);
 
 /// Where a record of a source is.
 struct ShardRecord {
@@ -63,7 +64,8 @@ class RecordSource {
  public:
   /// Opens all shards. `not_found` where some have no index that can be used: says how many, and
   /// why the first. Else as open_indexed_shard().
-  static Result<std::unique_ptr<RecordSource>> open(const SourceFiles& files);
+  static Result<std::unique_ptr<RecordSource>> open(const SourceFiles& files,
+                                                    FileCalls* calls = nullptr);
 
   const std::string& name() const { return name_; }
   std::uint64_t records() const { return totals_.records; }
