@@ -16,9 +16,9 @@ inline constexpr unsigned kEndsWithinS = 30;
 /// thread may hang in a request that nobody can stop, and would be waited for.
 void end_within(unsigned seconds);
 
-/// SIGINT and SIGTERM as a stop token, for commands that end in good order. Those that do not within
-/// a time after the first signal, since something hangs, are ended; the second signal ends the
-/// process at once. Nothing that was committed is lost by that. Made before any thread is
+/// SIGINT and SIGTERM as a stop token, for commands that end in good order. Those that do not
+/// within a time after the first signal, since something hangs, are ended; the second signal ends
+/// the process at once. Nothing that was committed is lost by that. Made before any thread is
 /// spawned, since threads inherit which signals they do not take; at most one at a time.
 class StopSignals {
  public:

@@ -41,7 +41,8 @@ ENDS_WITHIN_S = 30
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     library = tmp_path_factory.mktemp("shim") / "hung_reads.so"
     source = Path(__file__).with_name("hung_reads.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True, timeout=60)
+    command = ["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"]
+    subprocess.run(command, check=True, timeout=60)
     return library
 
 

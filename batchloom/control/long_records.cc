@@ -22,43 +22,65 @@ std::uint64_t LongRecords::bytes() const {
   return state_.read([](const State& state) { return state.bytes; });
 }
 
+std::size_t LongRecords::waiting() const {
+  return state_.read([](const State& state) { return state.turns.size(); });
+}
+
 bool LongRecords::has_room(const State& state, std::uint64_t bytes) const {
   return state.read_bytes == 0 ||
          (state.read_bytes <= bytes_max_ && bytes <= bytes_max_ - state.read_bytes);
 }
 
-Result<ReadRecordPtr> LongRecords::find_or_begin(const Name& name, std::uint64_t bytes,
-                                                 const CallOptions& call) {
+void LongRecords::look(State& state, Asked& asked, Dropped& dropped) const {
+  const auto kept = find(state, asked.name);
+  if (kept != state.kept.end()) {
+    asked.found = kept->record;
+    if (asked.found != nullptr) std::rotate(kept, kept + 1, state.kept.end());
+    return;
+  }
+  const auto own = std::ranges::find(state.turns, asked.turn, &Turn::number);
+  if (own == state.turns.end()) {
+    asked.turn = state.next_turn++;
+    state.turns.push_back({.number = *asked.turn, .name = asked.name});
+  }
+  if (state.turns.front().number != asked.turn || !has_room(state, asked.bytes)) return;
+  // Others that ask for it wait for this reading now.
+  std::erase_if(state.turns, [&](const Turn& turn) { return turn.name == asked.name; });
+  state.kept.push_back({.name = asked.name, .record = nullptr, .bytes = asked.bytes});
+  state.bytes += asked.bytes;
+  state.read_bytes += asked.bytes;
+  asked.is_mine = true;
+  drop_oldest(state, dropped);
+}
+
+bool LongRecords::may_go_on(const State& state, const Asked& asked) const {
+  const auto kept = std::ranges::find(state.kept, asked.name, &Kept::name);
+  if (kept != state.kept.end()) return kept->record != nullptr;
+  const auto own = std::ranges::find(state.turns, asked.turn, &Turn::number);
+  if (own == state.turns.end()) return true;  // Whoever read it failed: a new turn.
+  return own == state.turns.begin() && has_room(state, asked.bytes);
+}
+
+Result<ReadRecordPtr> LongRecords::find_or_begin(Asked asked, const CallOptions& call) {
   for (;;) {
-    ReadRecordPtr found;
-    bool is_mine = false;
     Dropped dropped;
+    state_.change([&](State& state) { look(state, asked, dropped); });
+    if (asked.found != nullptr || asked.is_mine) return asked.found;
+    const Status waited =
+        state_.wait_until([&](const State& state) { return may_go_on(state, asked); }, call);
+    if (waited.is_ok()) continue;
     state_.change([&](State& state) {
-      const auto kept = find(state, name);
-      if (kept != state.kept.end()) {
-        found = kept->record;
-        if (found != nullptr) std::rotate(kept, kept + 1, state.kept.end());
-      } else if (has_room(state, bytes)) {
-        state.kept.push_back({.name = name, .record = nullptr, .bytes = bytes});
-        state.bytes += bytes;
-        state.read_bytes += bytes;
-        is_mine = true;
-        drop_oldest(state, dropped);
-      }
+      std::erase_if(state.turns, [&](const Turn& turn) { return turn.number == asked.turn; });
     });
-    if (found != nullptr || is_mine) return found;
-    const auto may_go_on = [&](const State& state) {
-      const auto kept = std::ranges::find(state.kept, name, &Kept::name);
-      return kept == state.kept.end() ? has_room(state, bytes) : kept->record != nullptr;
-    };
-    BL_RETURN_IF_ERROR(state_.wait_until(may_go_on, call));
+    return waited;
   }
 }
 
 Result<ReadRecordPtr> LongRecords::get(const Wanted& wanted, const Read& read,
                                        const CallOptions& call) {
   const std::uint64_t expected = sizeof(ReadRecord) + wanted.ids * sizeof(sources::TokenId);
-  BL_ASSIGN_OR_RETURN(const ReadRecordPtr found, find_or_begin(wanted.name, expected, call));
+  BL_ASSIGN_OR_RETURN(const ReadRecordPtr found,
+                      find_or_begin({.name = wanted.name, .bytes = expected}, call));
   if (found != nullptr) return found;
   Result<ReadRecord> done = read();
   if (!done.is_ok()) {

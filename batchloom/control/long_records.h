@@ -7,6 +7,8 @@
 //     dropped lives on for those who have it.
 //  3. What is being read counts from the begin, by what it is expected to take: older ones go for
 //     it, and where those that are being read would exceed the bound together, it waits for them.
+//     Such turns go by arrival: a large record is not passed by smaller ones. Who reads waits for
+//     no turn, so the first one's comes.
 //  4. An error is that of who read; the next one reads again.
 #pragma once
 
@@ -56,6 +58,8 @@ class LongRecords {
 
   /// Of all records that are kept or being read.
   std::uint64_t bytes() const;
+  /// Calls that wait for their turn to read.
+  std::size_t waiting() const;
 
  private:
   struct Kept {
@@ -63,18 +67,35 @@ class LongRecords {
     ReadRecordPtr record;  ///< Null while it is being read.
     std::uint64_t bytes = 0;
   };
+  /// Of a call that is to read.
+  struct Turn {
+    std::uint64_t number = 0;
+    Name name;
+  };
   struct State {
     std::vector<Kept> kept;  ///< Those asked for last at the end.
     std::uint64_t bytes = 0;
     std::uint64_t read_bytes = 0;  ///< Of these, of what is being read.
+    std::vector<Turn> turns;       ///< By arrival; of records that nobody reads.
+    std::uint64_t next_turn = 0;
   };
   using Dropped = std::vector<ReadRecordPtr>;  ///< To be freed outside of the lock.
 
   static std::vector<Kept>::iterator find(State& state, const Name& name);
   bool has_room(const State& state, std::uint64_t bytes) const;
+  /// A record that a call asks for, and how far the call is.
+  struct Asked {
+    Name name;
+    std::uint64_t bytes = 0;
+    std::optional<std::uint64_t> turn = {};  ///< Kept until the call ends.
+    ReadRecordPtr found = nullptr;
+    bool is_mine = false;  ///< To read.
+  };
+  void look(State& state, Asked& asked, Dropped& dropped) const;
+  /// Whether another look would find or begin.
+  bool may_go_on(const State& state, const Asked& asked) const;
   /// The record, or null where the caller is to read it: it counts from now on.
-  Result<ReadRecordPtr> find_or_begin(const Name& name, std::uint64_t bytes,
-                                      const CallOptions& call);
+  Result<ReadRecordPtr> find_or_begin(Asked asked, const CallOptions& call);
   /// All but the last one may go.
   void drop_oldest(State& state, Dropped& dropped) const;
   static void end_reading(State& state, std::vector<Kept>::iterator own);

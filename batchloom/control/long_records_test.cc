@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
+#include <vector>
 
 #include "batchloom/base/real_runtime.h"
+#include "batchloom/base/sim_runtime.h"
 
 namespace batchloom::control {
 namespace {
@@ -142,6 +145,111 @@ TEST_F(LongRecordsTest, ReadersThatWouldExceedTheBoundTogetherTakeTurns) {
   second->join();
   reader->join();
   EXPECT_LE(records.bytes(), 2'500 * sizeof(sources::TokenId));
+}
+
+/// Calls in a simulated world, while record 1 is being read and leaves room for small ones only.
+class LongRecordTurns {
+ public:
+  LongRecordTurns(SimProcess& process, std::vector<std::uint32_t>& begun)
+      : process_(process), records_(process, 2'500 * sizeof(sources::TokenId)), begun_(begun) {
+    start(1, 2'000);
+    wait_for_begun(1);
+  }
+
+  void start(std::uint32_t number, std::uint64_t ids, Duration patience = {}) {
+    const Time deadline = patience == Duration() ? kNever : process_.now() + patience;
+    const LongRecords::Wanted wanted{{model::SourceId(0), model::RecordIndex(number)}, ids};
+    tasks_.push_back(process_.spawn("call", [this, number, wanted, deadline](std::stop_token) {
+      const auto read = [&]() -> Result<ReadRecord> {
+        begun_.push_back(number);
+        const bool is_first = number == 1;
+        EXPECT_TRUE(!is_first || go_on_->wait({}).is_ok());
+        return record_of(wanted.ids);
+      };
+      const auto got = records_.get(wanted, read, {.deadline = deadline});
+      EXPECT_EQ(got.is_ok(), deadline == kNever) << got.status().to_string();
+    }));
+  }
+  void wait_for_waiting(std::size_t calls) {
+    wait_for([&] { return records_.waiting() == calls; });
+  }
+  void wait_for_begun(std::size_t reads) {
+    wait_for([&] { return begun_.size() == reads; });
+  }
+  void go_on() {
+    go_on_->set();
+    tasks_.clear();
+  }
+
+ private:
+  void wait_for(const std::function<bool()>& test) {
+    for (int look = 0; look < 1000 && !test(); ++look) {
+      const Time next = process_.now() + std::chrono::milliseconds(1);
+      EXPECT_TRUE(process_.sleep_until({.deadline = next}).is_ok());
+    }
+    EXPECT_TRUE(test());
+  }
+
+  SimProcess& process_;
+  LongRecords records_;
+  std::vector<std::uint32_t>& begun_;  // By record, in order.
+  const std::shared_ptr<Event> go_on_ = process_.make_event();
+  std::vector<std::unique_ptr<Task>> tasks_;
+};
+
+/// For many seeds.
+void on_turns(
+    const std::function<void(LongRecordTurns&, const std::vector<std::uint32_t>&)>& body) {
+  for (std::uint64_t seed = 0; seed < 50 && !testing::Test::HasFailure(); ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    SimWorld world(seed);
+    SimProcess& process = world.add_process("run");
+    process.start("main", [&] {
+      std::vector<std::uint32_t> begun;
+      LongRecordTurns turns(process, begun);
+      body(turns, begun);
+    });
+    const Status ended = world.run();
+    ASSERT_TRUE(ended.is_ok()) << ended.to_string();
+  }
+}
+
+TEST(LongRecordTurns, SmallOnesDoNotPassALargeOneThatWaits) {
+  on_turns([](LongRecordTurns& turns, const std::vector<std::uint32_t>& begun) {
+    turns.start(2, 2'000);
+    turns.wait_for_waiting(1);
+    turns.start(3, 100);
+    turns.wait_for_waiting(2);
+    EXPECT_EQ(begun, std::vector<std::uint32_t>{1});
+    turns.go_on();
+    EXPECT_EQ(begun.size(), 3U);
+  });
+}
+
+TEST(LongRecordTurns, WhoWaitsForTheSameIsNotInTheWay) {
+  on_turns([](LongRecordTurns& turns, const std::vector<std::uint32_t>& begun) {
+    for (std::size_t calls = 1; calls <= 3; ++calls) {
+      turns.start(2, 2'000);
+      turns.wait_for_waiting(calls);
+    }
+    turns.start(3, 2'000);
+    turns.wait_for_waiting(4);
+    turns.go_on();
+    // A fourth reading: of 2 again, where 3 drove it out before all had it.
+    ASSERT_GE(begun.size(), 3U);
+    EXPECT_EQ(std::vector(begun.begin(), begun.begin() + 3), (std::vector<std::uint32_t>{1, 2, 3}));
+  });
+}
+
+TEST(LongRecordTurns, WhoGivesUpIsNotInTheWay) {
+  on_turns([](LongRecordTurns& turns, const std::vector<std::uint32_t>& begun) {
+    turns.start(2, 2'000, std::chrono::milliseconds(20));
+    turns.start(3, 100);
+    turns.wait_for_begun(2);
+    turns.wait_for_waiting(0);
+    EXPECT_EQ(begun, (std::vector<std::uint32_t>{1, 3}));
+    turns.go_on();
+  });
 }
 
 }  // namespace

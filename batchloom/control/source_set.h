@@ -33,7 +33,8 @@ struct UnindexedShard {
   Status why;        ///< What is wrong with the index that there is, if there is one.
 };
 
-/// Those of all sources, in order. Blocks; `calls` is told of it where it is there. Errors: a shard that is missing or cannot be read.
+/// Those of all sources, in order. Blocks; `calls` is told of it where it is there. Errors: a shard
+/// that is missing or cannot be read.
 Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& config,
                                                      std::span<const ShardOpener> openers,
                                                      const std::string& index_folder,

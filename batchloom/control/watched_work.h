@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work on the files of sources, before there are any samples: indexing and opening them. Storage may
-// hang in the midst of a call, and nobody can end that. So the work has a thread of its own, and
-// whoever waits for it looks at the calls that are out, as slow_samples.h looks at samples: one that
-// does not come back is logged, and in the end an error.
+// Work on the files of sources, before there are any samples: indexing and opening them. Storage
+// may hang in the midst of a call, and nobody can end that. So the work has a thread of its own,
+// and whoever waits for it looks at the calls that are out, as slow_samples.h looks at samples: one
+// that does not come back is logged, and in the end an error.
 #pragma once
 
 #include <functional>
@@ -21,7 +21,7 @@ namespace batchloom::control {
 /// wait() is one thread at a time.
 class WatchedWork {
  public:
-  /// Begins work(), which tells `calls` of every file that it waits for. All arguments outlive this.
+  /// Begins work(), which tells `calls` of every file that it waits for. Arguments outlive this.
   WatchedWork(Runtime& runtime, const PipelineConfig& config, const sources::FileCalls& calls,
               const SlowLimits& limits, std::function<void()> work);
   /// Waits for the work, however long it hangs.
