@@ -17,6 +17,7 @@ using store::HeadPtr;
 
 namespace {
 
+/// What a refusal may wait for the store, where the call has as long.
 constexpr std::chrono::seconds kReleaseTime{10};
 
 Status check_rank(const ConsumerOptions& options) {
@@ -203,8 +204,9 @@ class Consumer::Impl {
     if (reporter_ == nullptr || !opened_cursor_ || released_) return;
     reporter_->stop();
     reporter_stopped_ = true;
+    const Time patience_ends = stream_.runtime().now() + kReleaseTime;
     const Status closed = store::close_live_cursor(
-        stream_, group_, {.deadline = stream_.runtime().now() + kReleaseTime, .stop = call.stop});
+        stream_, group_, {.deadline = std::min(call.deadline, patience_ends), .stop = call.stop});
     released_ = closed.is_ok();  // Else with the next call.
     if (!released_) {
       log_warning(

@@ -98,7 +98,8 @@ class Consumer {
   /// which every call looks up anew. `not_found` where it was trimmed, `corruption` where it is
   /// damaged (after a second read), `invalid` where it is not laid out for this rank: the position
   /// stays, and so does the answer until seek(). After `invalid` before anything was delivered the
-  /// live cursor is closed again, where it was open() that opened it; seek() opens it anew.
+  /// live cursor is closed again, where it was open() that opened it; what does not get through by
+  /// the deadline is tried by the next call; seek() opens it anew.
   /// `unavailable` at the deadline: call again.
   Result<StepPtr> next(const CallOptions& call);
 

@@ -138,6 +138,28 @@ TEST(ConsumerLive, AJobThatGoesOnIsReportedWhateverCameOfLettingGo) {
   }
 }
 
+TEST(ConsumerLive, LettingGoKeepsTheDeadlineOfTheCall) {
+  const QuietLog quiet;
+  on_any_schedule([](ClientWorld& world) {
+    const auto early = must(Consumer::open(world.feed(), without_room("g"), {}));
+    world.producer().append_small(1);
+    world.objects().next({.operation = Operation::kPut,
+                          .prefix = "pin/",
+                          .answer = Answer::kUnavailable,
+                          .times = 1'000});
+    EXPECT_EQ(early->next({}).status().error_case(), ErrorCase::kDoesNotFit);
+    // The refusal is known from now on, and the next call tries to let go again.
+    const Time begin = world.runtime().now();
+    const Status refused = early->next(world.within(std::chrono::seconds(2))).status();
+    EXPECT_LT(world.runtime().now() - begin, std::chrono::seconds(6));
+    EXPECT_EQ(refused.error_case(), ErrorCase::kDoesNotFit);
+    world.objects().forget_script();
+    EXPECT_FALSE(is_closed(world, "g"));
+    EXPECT_EQ(early->next({}).status().error_case(), ErrorCase::kDoesNotFit);
+    EXPECT_TRUE(is_closed(world, "g"));
+  });
+}
+
 TEST(ConsumerLive, WhatAnEarlierRunKeepsIsNotLetGo) {
   on_any_schedule([](ClientWorld& world) {
     must(store::open_live_cursor(world.other(), "g", Step(0), {}));

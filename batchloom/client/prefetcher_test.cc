@@ -423,6 +423,31 @@ TEST(Prefetcher, AnEndThatIsSeenBetweenTwoCallsIsTheNextOnes) {
   });
 }
 
+/// The stream may have been reopened since.
+TEST(Prefetcher, AnEndThatWasSeenLongAgoIsLookedUpAnew) {
+  int kept = 0;
+  on_any_schedule([&kept](ClientWorld& world) {
+    world.producer().append_small(1);
+    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
+    Reading reading(world);
+    reading.expect_step(0);
+    reading.expect_end();
+    world.objects().next(
+        {.operation = Operation::kGet, .prefix = "m/", .times = 1'000, .before = [&world] {
+           world.pass(milliseconds(20));
+         }});
+    const std::uint64_t before = world.counted("client_polls");
+    if (reading->next(world.within(milliseconds(1))).is_ok()) return;  // The answer was quicker.
+    world.pass(seconds(11));
+    world.objects().forget_script();
+    const std::uint64_t after = world.counted("client_polls");
+    if (after > before) ++kept;
+    reading.expect_end();
+    EXPECT_GT(world.counted("client_polls"), after);
+  });
+  EXPECT_GT(kept, 0) << "no answer came after its call";
+}
+
 TEST(Prefetcher, AnEndSeenByOthersIsLookedUpAnew) {
   on_any_schedule([](ClientWorld& world) {
     ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());

@@ -34,7 +34,8 @@ Bytes concatenate(std::span<const ByteSpan> parts) {
   return bytes;
 }
 
-Result<ObjectData> read_range(std::string_view key, const MemoryObject& object, ByteRange range) {
+Result<ObjectData> read_range(std::string_view key, const MemoryObject& object, ByteRange range,
+                              Bytes storage) {
   const std::uint64_t size = object.bytes->size();
   if (range.offset > size) {
     return Status::invalid(fmt::format("get '{}': offset {} is beyond the object's {} bytes", key,
@@ -42,8 +43,8 @@ Result<ObjectData> read_range(std::string_view key, const MemoryObject& object, 
   }
   const std::uint64_t length = std::min(range.length, size - range.offset);
   const auto part = ByteSpan(*object.bytes).subspan(range.offset, length);
-  return ObjectData{
-      .bytes = Bytes(part.begin(), part.end()), .object_size_bytes = size, .etag = object.etag};
+  storage.assign(part.begin(), part.end());
+  return ObjectData{.bytes = std::move(storage), .object_size_bytes = size, .etag = object.etag};
 }
 
 MemoryObjects::Place MemoryObjects::place_of(std::string_view key) {
@@ -109,6 +110,11 @@ Status MemoryStore::check(std::string_view key, const CallOptions& call) {
 
 Result<std::optional<ObjectData>> MemoryStore::get(std::string_view key, ByteRange range,
                                                    const CallOptions& call) {
+  return get_into({}, key, range, call);
+}
+
+Result<std::optional<ObjectData>> MemoryStore::get_into(Bytes storage, std::string_view key,
+                                                        ByteRange range, const CallOptions& call) {
   BL_RETURN_IF_ERROR(check(key, call));
   MemoryObject object;
   {
@@ -117,7 +123,7 @@ Result<std::optional<ObjectData>> MemoryStore::get(std::string_view key, ByteRan
     if (found == nullptr) return std::optional<ObjectData>();
     object = *found;
   }
-  BL_ASSIGN_OR_RETURN(ObjectData data, read_range(key, object, range));
+  BL_ASSIGN_OR_RETURN(ObjectData data, read_range(key, object, range, std::move(storage)));
   return std::optional(std::move(data));
 }
 

@@ -34,7 +34,8 @@ Bytes concatenate(std::span<const ByteSpan> parts);
 
 /// What a get of `range` answers: the bytes, cut at the object's end; none for a range that begins
 /// there. `invalid` for one that begins beyond it. `key` is for the message.
-Result<ObjectData> read_range(std::string_view key, const MemoryObject& object, ByteRange range);
+Result<ObjectData> read_range(std::string_view key, const MemoryObject& object, ByteRange range,
+                              Bytes storage = {});
 
 /// A bucket without locks, time or failures: every call takes effect at once. One thread at a time.
 class MemoryObjects {
@@ -84,6 +85,8 @@ class MemoryStore final : public ObjectStore {
 
   Result<std::optional<ObjectData>> get(std::string_view key, ByteRange range,
                                         const CallOptions& call) override;
+  Result<std::optional<ObjectData>> get_into(Bytes storage, std::string_view key, ByteRange range,
+                                             const CallOptions& call) override;
   Result<std::optional<ObjectInfo>> head(std::string_view key, const CallOptions& call) override;
   Result<PutReply> put(std::string_view key, std::span<const ByteSpan> parts,
                        const PutCondition& condition, const CallOptions& call) override;

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "batchloom/base/real_runtime.h"
+
 namespace batchloom::objstore {
 namespace {
 
@@ -95,6 +97,18 @@ TEST(ReadRange, DoesNotOverflow) {
   ASSERT_TRUE(data.is_ok());
   EXPECT_EQ(as_text(data->bytes), "bc");
   EXPECT_TRUE(read_range("k", object("abc"), {.offset = 4, .length = 0}).is(ErrorKind::kInvalid));
+}
+
+TEST(MemoryStore, ReadsIntoTheMemoryOfItsCaller) {
+  const auto runtime = make_real_runtime();
+  MemoryStore store(*runtime);
+  ASSERT_TRUE(put_bytes(store, "k", as_bytes("0123456789"), PutCondition::absent(), {}).is_ok());
+  Bytes storage(64);
+  const std::byte* const memory = storage.data();
+  const auto data = store.get_into(std::move(storage), "k", {2, 3}, {}).value();
+  EXPECT_EQ(as_text(data->bytes), "234");
+  EXPECT_EQ(data->bytes.data(), memory);
+  EXPECT_EQ(as_text(store.get_into(Bytes(1), "k", {2, 3}, {}).value()->bytes), "234");
 }
 
 }  // namespace
