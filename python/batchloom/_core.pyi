@@ -4,6 +4,11 @@ from typing import Any
 import numpy
 
 
+def whole_number(name: str, value: object) -> int:
+    """
+    The argument `name` as an int: NumPy's and torch's are taken. TypeError, naming it, for bools and for whatever else is no whole number.
+    """
+
 class Topology:
     """The ranks of a job as a box with named axes. Immutable."""
 

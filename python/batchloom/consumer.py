@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from . import _core
-from ._core import Batch, Topology
+from ._core import Batch, Topology, whole_number
 from .errors import Invalid
 
 Framework = Literal["numpy", "torch"]
@@ -66,13 +66,13 @@ class Consumer(Iterator[Batch]):
             import torch  # noqa: F401, PLC0415  So that its absence is seen here.
         self._core = open_core(
             url_of(path),
-            rank=rank,
+            rank=whole_number("rank", rank),
             topology=topology_of(world_size, topology),
             group=group,
             resume=resume,
-            start=start,
-            min_slot=min_slot,
-            prefetch_bytes=prefetch_bytes,
+            start=whole_number_or_none("start", start),
+            min_slot=whole_number("min_slot", min_slot),
+            prefetch_bytes=whole_number("prefetch_bytes", prefetch_bytes),
             for_torch=framework == "torch",
             open_timeout=open_timeout,
             split_samples=split_samples,
@@ -99,7 +99,7 @@ class Consumer(Iterator[Batch]):
         With `keep`, the group's older pins of the same series go, but for the newest `keep`. Names
         that differ only in their digits are a series: "step-10" and "step-20".
         """
-        self._core.pin(state, name, keep)
+        self._core.pin(state, name, whole_number_or_none("keep", keep))
 
     def unpin(self, name: str) -> int:
         """Removes the group's pins of this name, and says how many there were."""
@@ -171,8 +171,13 @@ def url_of(path: str | os.PathLike[str]) -> str:
     return os.path.abspath(os.fspath(path))
 
 
+def whole_number_or_none(name: str, value: int | None) -> int | None:
+    return None if value is None else whole_number(name, value)
+
+
 def topology_of(world_size: int | None, topology: Topology | str | None) -> Topology:
     """The job's topology. Invalid without either, and where they differ."""
+    world_size = whole_number_or_none("world_size", world_size)
     if topology is None:
         if world_size is None:
             raise Invalid("give world_size, or topology where tp, cp or pp exceed 1")

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of steps of which only lengths are known."""
 
-import operator
 from collections.abc import Iterable
 
 from . import _core
@@ -46,15 +45,7 @@ def plan(
 
 
 def _tokens(name: str, value: int) -> int:
-    """`value` as an int: those of NumPy and of torch are taken, and bools are not."""
-    try:
-        tokens = None if isinstance(value, bool) else operator.index(value)
-    except TypeError:
-        tokens = None
-    if tokens is None:
-        raise TypeError(
-            f"{name}={value!r}: a whole number of tokens is needed, not {type(value).__name__}"
-        )
+    tokens = _core.whole_number(name, value)
     if not 0 <= tokens <= _MOST_TOKENS:
         raise Invalid(f"{name}={tokens}: a number of tokens from 0 to {_MOST_TOKENS} is needed")
     return tokens

@@ -15,8 +15,8 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from . import _core
-from ._core import Topology
-from .consumer import open_core, topology_of, url_of
+from ._core import Topology, whole_number
+from .consumer import open_core, topology_of, url_of, whole_number_or_none
 from .errors import Invalid, ResumeMissing
 
 
@@ -107,17 +107,22 @@ class Dataset(IterableDataset[Batch]):
         iteration: ResumeMissing comes only then, so that load_state_dict() may come before."""
         super().__init__()
         self._job: dict[str, Any] = {
-            "rank": rank,
+            "rank": whole_number("rank", rank),
             "topology": topology_of(world_size, topology),
             "group": group,
             "open_timeout": open_timeout,
         }
-        self._reading = {"prefetch_bytes": prefetch_bytes, "split_samples": split_samples}
+        self._reading = {
+            "prefetch_bytes": whole_number("prefetch_bytes", prefetch_bytes),
+            "split_samples": split_samples,
+        }
         self._url = url_of(path)
         self._missing: ResumeMissing | None = None
         self._slot, self._state = 0, b""
         try:
-            self._begin_at(resume, start, min_slot)
+            self._begin_at(
+                resume, whole_number_or_none("start", start), whole_number("min_slot", min_slot)
+            )
         except ResumeMissing as missing:
             self._missing = missing
         # Workers have a copy of this object, and this in common.

@@ -11,6 +11,7 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(false);
   module.attr("__version__") = BATCHLOOM_VERSION;
   python::bind_errors(module);
+  python::bind_whole_number(module);
   python::bind_topology(module);
   python::bind_plan(module);
   python::bind_stored(module);

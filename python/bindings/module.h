@@ -17,6 +17,8 @@ void bind_plan(nanobind::module_& module);
 void bind_stored(nanobind::module_& module);
 /// Batch and MicroBatch.
 void bind_batch(nanobind::module_& module);
+/// whole_number().
+void bind_whole_number(nanobind::module_& module);
 /// Consumer.
 void bind_consumer(nanobind::module_& module);
 

@@ -11,6 +11,7 @@
 #include "batchloom/base/hash.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/module.h"
+#include "python/bindings/whole_number.h"
 
 namespace batchloom::python {
 namespace {
@@ -27,12 +28,13 @@ std::uint32_t extent_of(const Topology& topology, std::string_view name) {
       Status::invalid(fmt::format("no axis is called {:?}; there are pp, dp, cp, tp", name)));
 }
 
-std::uint32_t hdp_rank_of(const Topology& topology, std::uint32_t rank) {
-  if (rank >= topology.world_size()) {
+std::uint32_t hdp_rank_of(const Topology& topology, nb::handle argument) {
+  const std::int64_t rank = whole_number("rank", argument);
+  if (rank < 0 || rank >= topology.world_size()) {
     throw StatusError(Status::invalid(fmt::format("rank {} is none of {} ranks, which count from 0",
                                                   rank, topology.world_size())));
   }
-  return topology.hdp_rank(model::Rank(rank)).value;
+  return topology.hdp_rank(model::Rank(static_cast<std::uint32_t>(rank))).value;
 }
 
 }  // namespace
@@ -54,6 +56,7 @@ void bind_topology(nb::module_& module) {
                    "divided.")
       .def("extent", extent_of, nb::arg("axis"), "Of \"pp\", \"dp\", \"cp\" or \"tp\".")
       .def("hdp_rank", hdp_rank_of, nb::arg("rank"),
+           nb::sig("def hdp_rank(self, rank: int) -> int"),
            "Whose part of a step this rank runs: ranks that differ along pp and tp alone run the "
            "same.")
       .def("__str__", [](const Topology& self) { return model::to_string(self); })

@@ -4,8 +4,10 @@
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import batchloom as bl
+import numpy as np
 import pytest
 from conftest import Run, produce
 
@@ -186,12 +188,41 @@ def test_what_cannot_be_is_invalid(stream: Path) -> None:
         ({"rank": 0, "world_size": 4, "framework": "jax"}, "framework='jax'"),
         ({"rank": 0, "world_size": 4, "group": "Job 7"}, "group"),
         ({"rank": 0, "world_size": 4, "start": -3}, "start=-3"),
+        ({"rank": 2**70, "world_size": 4}, f"rank={2**70}: a whole number of 64 bits"),
         ({"rank": 0, "world_size": 4, "open_timeout": float("nan")}, "open_timeout"),
     ):
         with pytest.raises(bl.Invalid, match=what):
             bl.Consumer(stream, **settings)
     with pytest.raises(TypeError):
         bl.Consumer(stream, world_size=4)
+
+
+def test_whole_numbers_of_numpy_are_numbers(stream: Path) -> None:
+    one = np.int64(1)
+    with bl.Consumer(
+        stream, rank=one, world_size=np.uint8(4), start=one, min_slot=np.int32(0),
+        prefetch_bytes=np.uint64(1 << 20),
+    ) as data:
+        batch = next(data)
+        assert batch.step == 1
+        data.pin(batch.state, name="a", keep=one)
+
+
+@pytest.mark.parametrize("wrong", [True, "8", b"8", 2.0, np.True_, np.float32(2), [2], object()])
+def test_what_is_no_whole_number_is_named(stream: Path, wrong: Any) -> None:
+    right = {"rank": 0, "world_size": 4, "start": 0, "min_slot": 0, "prefetch_bytes": 1 << 20}
+    kind = type(wrong).__name__
+    for name in right:
+        said = rf"^{name}=.*: a whole number is needed, not {kind}$"
+        with pytest.raises(TypeError, match=said):
+            bl.Consumer(stream, **(right | {name: wrong}))
+    for name in ("rank", "min_slot", "prefetch_bytes"):
+        with pytest.raises(TypeError, match=f"^{name}=None: a whole number is needed"):
+            bl.Consumer(stream, **(right | {name: None}))
+    with bl.Consumer(stream, **right) as data:
+        state = next(data).state
+        with pytest.raises(TypeError, match=rf"^keep=.*: a whole number is needed, not {kind}$"):
+            data.pin(state, name="a", keep=wrong)
 
 
 def test_a_stream_that_does_not_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

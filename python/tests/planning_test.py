@@ -100,6 +100,12 @@ def test_topology() -> None:
         topology.extent("ep")
     with pytest.raises(bl.Invalid, match="rank 16 is none of 16"):
         topology.hdp_rank(16)
+    assert topology.hdp_rank(np.int64(15)) == 3
+    with pytest.raises(bl.Invalid, match="rank -1 is none of 16"):
+        topology.hdp_rank(-1)
+    for wrong in (True, "3", 3.0):
+        with pytest.raises(TypeError, match="^rank=.*: a whole number is needed"):
+            topology.hdp_rank(wrong)
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

@@ -157,6 +157,16 @@ def test_an_error_in_a_worker_has_its_kind(run: Run, tmp_path: Path) -> None:
         list(loader(dataset(stream, world_size=2), 1))
 
 
+def test_numbers_are_whole_ones(stream: Path) -> None:
+    four = torch.tensor(4)
+    assert [batch.step for batch in bl.torch.Dataset(stream, rank=0, world_size=four)][:1] == [0]
+    right = {"rank": 0, "world_size": 4, "start": 0, "min_slot": 0, "prefetch_bytes": 1 << 20}
+    for name in right:
+        for wrong in (True, "8"):
+            with pytest.raises(TypeError, match=f"^{name}={wrong!r}: a whole number is needed"):
+                bl.torch.Dataset(stream, **(right | {name: wrong}))
+
+
 def test_lengths_may_be_a_tensor() -> None:
     assert bl.plan(torch.tensor([100, 20]), "dp=2").ranks == bl.plan([100, 20], "dp=2").ranks
     for wrong, place in ((torch.tensor([1.5]), "1.5"), (torch.tensor([True]), "True")):
