@@ -123,23 +123,25 @@ import atexit, os, signal, sys
 if sys.orig_argv[1:3] == ["-m", "quickstart.rank"] and sys.orig_argv[4] == "{rank}":
     {what}
 """
-AT_ITS_END = "atexit.register({what})"
+SAYS = "print('there is no place for me', file=sys.stderr, flush=True)"
 
 
 @pytest.mark.parametrize(
-    ("how", "reason"),
+    ("when", "how", "status"),
     [
-        ("os._exit, 7", "rank 3: its process ended with 7"),
-        ("os.kill, os.getpid(), signal.SIGKILL", "rank 3: its process was killed by signal 9"),
+        ("{what}", "os._exit(7)", 7),
+        ("{what}", "os.kill(os.getpid(), signal.SIGKILL)", -9),
+        ("atexit.register(lambda: {what})", "os._exit(7)", 7),  # It has got all.
     ],
 )
-def test_a_rank_that_ends_badly_is_found(tmp_path: Path, how: str, reason: str) -> None:
-    """Also one that has got all."""
-    python = DIES.format(rank=3, what=AT_ITS_END.format(what=how))
-    build = build_with(tmp_path / "build", python=python)
-    code, report, _ = quickstart(tmp_path / "out", build=build)
-    assert (code, report[-1]) == (1, VERDICT + "no")
-    assert [line.strip() for line in report if "rank 3:" in line] == [reason]
+def test_a_rank_that_ends_badly_is_named(tmp_path: Path, when: str, how: str, status: int) -> None:
+    what = f"{SAYS}; " + when.format(what=how)
+    build = build_with(tmp_path / "build", python=DIES.format(rank=3, what=what))
+    began = time.monotonic()
+    code, report, said = quickstart(tmp_path / "out", build=build)
+    assert (code, report) == (1, [VERDICT + "no"])
+    assert f"quickstart: rank 3 ended with {status}:\n  there is no place for me\nlogs: " in said
+    assert time.monotonic() - began < RANKS_WAIT_S
 
 
 def test_a_first_rank_that_fails_at_its_start_is_named(tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ class Replay:
 
     def judge(self, files: list[Path]) -> Verdict:
         judge = Judge(self.pipeline, self.sources, self.plan_of)
-        return judge.judge([RankFile(file) for file in files], [0] * RANKS, STEPS)
+        return judge.judge([RankFile(file) for file in files], STEPS)
 
     def after(
         self, folder: Path, change: Callable[[list[Step]], None], ranks: Iterable[int] = (3,)

@@ -48,7 +48,7 @@ def quickstart(options: Options, folder: Folder) -> report.Findings:
     sources = [Source(folder.path, pipeline, table) for table in pipeline["source"]]
     stream = Stream(options.command, folder.stream, RANKS)
     ranks = [RankFile(file) for file in files]
-    verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, run.exits, options.steps)
+    verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, options.steps)
     kept = options.keep or not verdict.is_yes
     if not kept:
         remove(folder.delivered)

@@ -7,7 +7,7 @@
    there are steps to make.
 3. All come to their end: the ranks when they have all steps, the producer when it has made them.
 
-A producer that ends otherwise ends the run at once: without it the ranks would only wait.
+A process that ends otherwise ends the run at once, and is named: the others would only wait.
 """
 
 import json
@@ -37,11 +37,11 @@ class RunFailed(Exception):
 
 @dataclass(frozen=True)
 class LiveRun:
+    ranks: int
     seconds: float
     killed_at: int  # Rank 0 had come so far.
     went_on_at: int  # The second producer's first step.
     producer_memory_bytes: int  # Of the larger one.
-    exits: list[int]  # Of the ranks.
 
 
 @dataclass
@@ -139,7 +139,7 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
         began = time.monotonic()
         consumers = [started.start_rank(rank, ranks) for rank in range(ranks)]
         producer = started.start_producer(1)
-        wait_for_half(consumers[0], producer)
+        wait_for_half(consumers, producer)
         wait_for_batch_object(folder)
         producer.send(signal.SIGKILL)
         first = started.wait(producer)
@@ -148,10 +148,9 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
         producer = started.start_producer(2)
         go_on(consumers[0])
         wait_for_ends(consumers, producer)
-        exits = [started.wait(consumer).status for consumer in consumers]
+        for consumer in consumers:
+            started.wait(consumer)
         seconds = time.monotonic() - began
-        if any(exits):  # It may wait for the ranks for ever.
-            producer.send(signal.SIGTERM)
         assert producer.popen.stdout
         printed = producer.popen.stdout.read()
         second = started.wait(producer)
@@ -159,23 +158,32 @@ def run(options: Options, folder: Folder, ranks: int) -> LiveRun:
             raise producer.failure(second.status)
         result = json.loads(printed)
         return LiveRun(
+            ranks=ranks,
             seconds=seconds,
             killed_at=options.steps // 2,
             went_on_at=result["next_step"] - result["steps"],
             producer_memory_bytes=max(first.peak_memory_bytes, second.peak_memory_bytes),
-            exits=exits,
         )
 
 
-def wait_for_half(consumer: Process, producer: Process) -> None:
-    """That the consumer says that it has half of the steps."""
-    assert consumer.popen.stdout
-    while not select.select([consumer.popen.stdout], [], [], POLL_OF_ENDS_S)[0]:
+def wait_for_half(consumers: list[Process], producer: Process) -> None:
+    """That the first consumer says that it has half of the steps."""
+    said = consumers[0].popen.stdout
+    assert said
+    while not select.select([said], [], [], POLL_OF_ENDS_S)[0]:
+        check_ranks(consumers[1:])
         if (status := producer.status()) is not None:
             raise producer.failure(status, " before it was killed")
-    if not consumer.popen.stdout.readline():
-        consumer.popen.wait()
-        raise consumer.failure(consumer.popen.returncode, " before it had half of the steps")
+    if not said.readline():
+        status = consumers[0].popen.wait()
+        raise consumers[0].failure(status, " before it had half of the steps")
+
+
+def check_ranks(consumers: list[Process]) -> None:
+    """Fails for one that has ended badly."""
+    for consumer in consumers:
+        if status := consumer.status():
+            raise consumer.failure(status)
 
 
 def wait_for_batch_object(folder: Folder) -> None:
@@ -193,6 +201,8 @@ def go_on(consumer: Process) -> None:
 
 def wait_for_ends(consumers: list[Process], producer: Process) -> None:
     while any(consumer.status() is None for consumer in consumers):
+        check_ranks(consumers)
         if status := producer.status():
             raise producer.failure(status)
         time.sleep(POLL_OF_ENDS_S)
+    check_ranks(consumers)

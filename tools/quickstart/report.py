@@ -40,7 +40,7 @@ def render(found: Findings) -> str:
 def rows(found: Findings) -> Iterator[tuple[str, str]]:
     verdict, live = found.verdict, found.live
     tokens = sum(verdict.tokens)
-    ranks = len(live.exits)
+    ranks = live.ranks
     yield "stream", f"{shown(found.folder.stream)}, {found.stream_bytes / MIB:.1f} MiB"
     steps = found.options.steps
     yield "steps", f"{steps} for {ranks} ranks: {tokens:,} tokens in {verdict.parts:,} parts"

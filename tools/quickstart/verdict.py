@@ -62,12 +62,10 @@ class Judge:
         self._step_of_state: dict[str, int] = {}
         self._verdict = Verdict(tokens=[0 for _ in sources])
 
-    def judge(self, ranks: list[RankFile], exits: list[int], steps: int) -> Verdict:
-        """`exits` by rank: how its process ended, as subprocess has it."""
+    def judge(self, ranks: list[RankFile], steps: int) -> Verdict:
         reasons = self._verdict.reasons
-        for rank, (file, status) in enumerate(zip(ranks, exits, strict=True)):
-            faults = [*faults_of_order(file, steps), *faults_of_exit(status)]
-            reasons += [f"rank {rank}: {fault}" for fault in faults]
+        for rank, file in enumerate(ranks):
+            reasons += [f"rank {rank}: {fault}" for fault in faults_of_order(file, steps)]
         expected = expected_steps(self._sources, self._seed, self._step_tokens)
         for step, of_step in zip(range(steps), expected, strict=False):
             delivered = [file.load(step) for file in ranks]
@@ -135,13 +133,6 @@ def faults_of_order(file: RankFile, steps: int) -> Iterator[str]:
         yield "the steps came out of order"
     if file.peak_memory_bytes is None:
         yield "its process did not come to its end"
-
-
-def faults_of_exit(status: int) -> Iterator[str]:
-    if status < 0:
-        yield f"its process was killed by signal {-status}"
-    elif status > 0:
-        yield f"its process ended with {status}"
 
 
 def faults_of_arrays(delivered: Delivered, capacity: int) -> Iterator[str]:
