@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -71,9 +72,12 @@ def hanging_run(folder: Path, shim: Path, *options: str) -> Iterator[subprocess.
         [COMMAND, "run", "p.toml", *options, "--json"],
         env=world, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:
+        patience = threading.Timer(100, process.kill)
+        patience.start()
         try:
             yield process
         finally:
+            patience.cancel()
             process.kill()
 
 
