@@ -59,10 +59,15 @@ Status check_change(store::Step next_step, const Recorded& recorded, const Membe
         recorded.from_step.value));
   }
   if (!change_from) {
+    const bool is_empty = next_step == store::Step(0);
     return Status::invalid(fmt::format(
-        "the stream was made by other settings of what steps hold:\n  {}\ngo on with those, use "
-        "another stream, or have the change hold from its next step on: --change-from={}",
-        fmt::join(differences(recorded.settings, now), "\n  "), next_step.value));
+        "the stream {} by other settings of what steps hold:\n  {}\n{}: --change-from={}",
+        is_empty ? "holds no step yet, and was begun" : "was made",
+        fmt::join(differences(recorded.settings, now), "\n  "),
+        is_empty ? "use another stream, or have these hold instead"
+                 : "go on with those, use another stream, or have the change hold from its next "
+                   "step on",
+        next_step.value));
   }
   if (*change_from == next_step) return Status::ok();
   const bool is_later = *change_from > next_step;
