@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`batchloom whatif`, `plan explain`, `calibrate` and `scripts/plot` from outside."""
+"""`batchloom whatif` and `plan explain` from outside."""
 
 import json
 import shutil
-import subprocess
-import sys
-import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -246,83 +243,6 @@ def test_who_cannot_plan_says_so(cluster: Path, strategies: str) -> None:
         assert message in done.stderr
 
 
-def test_plots_are_drawn(cluster: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "plots"
-    report = tmp_path / "report.json"
-    succeed("whatif", *SMALL, f"--cluster={cluster}", f"--svg={folder}", f"--json={report}")
-    names = {"step_time", "gap", *(f"timeline-{name}" for name in LADDER)}
-    assert {path.name for path in folder.iterdir()} == {f"{name}.svg" for name in names}
-    for path in folder.iterdir():
-        root = ElementTree.parse(path).getroot()
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert "simulated" in "".join(root.itertext())
-        assert not set(BESIDE) & set(root.itertext()), "their own groups would dwarf all others"
-        assert len(root) > 10
-    done = plot(report, f"--out={tmp_path / 'png'}")
-    assert (done.returncode, done.stderr) == (DONE, "")
-    written = list((tmp_path / "png").iterdir())
-    assert {path.name for path in written} == {f"{name}.png" for name in names}
-    assert all(path.read_bytes().startswith(b"\x89PNG") for path in written)
-
-
-def plot(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, ROOT / "tools" / "plot.py", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (None, "No such file"),
-        ("{", "Expecting property name"),
-        ("[]", "no contexts in it"),
-        ('{"contexts": [{}]}', "not what `batchloom whatif --json` writes: KeyError"),
-    ],
-)
-def test_plot_names_a_wrong_file(tmp_path: Path, content: str | None, message: str) -> None:
-    path = tmp_path / "report.json"
-    if content is not None:
-        path.write_text(content)
-    done = plot(path)
-    assert (done.returncode, done.stdout) == (FAILED, "")
-    assert done.stderr.startswith(f"plot: {path}: ")
-    assert message in done.stderr
-
-
-def test_scripts_plot_calls_it() -> None:
-    command = [ROOT / "scripts" / "plot", "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stderr) == (DONE, "")
-    assert "--out" in done.stdout
-
-
-def test_plots_that_cannot_be_written_are_an_error(cluster: Path, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    targets = ("--svg=file", "--svg=no/plots", "--json=no/report.json", "--json=.", "--json=a/")
-    for target in targets:
-        option = target.replace("=", f"={tmp_path}/")
-        # Before anything is planned, so that nothing is planned in vain: no table either.
-        assert str(tmp_path) in fail("whatif", *SMALL, f"--cluster={cluster}", option)
-    assert {path.name for path in tmp_path.iterdir()} == {"cluster.toml", "file"}
-
-
-def test_trying_a_target_leaves_no_trace(cluster: Path, tmp_path: Path) -> None:
-    kept = tmp_path / "report.json"
-    kept.write_text("mine")
-    options = (f"--json={kept}", f"--svg={tmp_path / 'plots'}", "--strategies=lpt")
-    # No group holds a sample of 2M.
-    fail("whatif", "--lengths=byted-like", "--context=2M", f"--cluster={cluster}", *options)
-    assert kept.read_text() == "mine"
-    assert not (tmp_path / "plots").exists()
-    (tmp_path / "plots").mkdir()
-    succeed("whatif", *SMALL, f"--cluster={cluster}", *options)
-    assert kept.read_text().startswith('{"simulated"')
-
-
-def test_a_cost_models_target_is_tried_first(tmp_path: Path) -> None:
-    assert str(tmp_path / "no") in fail("calibrate", "nobody.csv", f"--out={tmp_path}/no/a.toml")
-
-
 def test_a_plan_is_explained(cluster: Path) -> None:
     explain = ("plan", "explain", "--lengths=byted-like", "--context=256K", "--tokens=4M")
     fields = succeed_json(*explain, f"--cluster={cluster}")
@@ -365,83 +285,6 @@ def test_a_stored_plan_is_explained(tmp_path: Path) -> None:
     assert "step 9" in fail("plan", "explain", f"--store={stream}", "--step=9")
     shutil.rmtree(stream)
     assert str(stream) in fail("plan", "explain", f"--store={stream}", "--step=1")
-
-
-ERRORS = [
-    "residual",
-    "left_out",
-    "left_out_first_extrapolated",
-    "left_out_last_extrapolated",
-]
-
-
-def errors_of(calibrated: dict) -> dict[tuple[str, str], dict]:
-    return {(row["part"], row["error"]): row for row in calibrated["fit"]}
-
-
-TIMINGS = """kind,tokens,forward_ms,backward_ms
-attention,1024,0.1,0.25
-attention,4096,0.8,2
-attention,4096,0.9,2.1
-linear,1024,0.3,0.6
-linear,8192,2.4,4.8
-"""
-
-
-def test_timings_make_a_cost_model_that_a_cluster_names(tmp_path: Path) -> None:
-    timings = tmp_path / "timings.csv"
-    timings.write_text(TIMINGS)
-    model = tmp_path / "ours.toml"
-    fields = succeed_json("calibrate", timings, f"--out={model}", "--name=ours")
-    points = [fields[f"{part}_points"] for part in ("attention", "linear", "encoder")]
-    assert points == [2, 2, 0]
-    errors = errors_of(fields)
-    assert list(errors) == [(part, error) for part in ("attention", "linear") for error in ERRORS]
-    residual = errors["attention", "residual"]
-    assert (residual["rows"], residual["worst_line"]) == (3, 3)
-    assert residual["worst_percent"] == pytest.approx(100 * 0.1 / 2.8, abs=0.01)
-    between = {"part": "attention", "error": "left_out", "rows": 0}
-    assert errors["attention", "left_out"] == between, "nothing lies between others"
-    # The median at 4096 is 2.9 ms; squared growth from 0.35 ms at 1024 would make 5.6 of it.
-    last = errors["attention", "left_out_last_extrapolated"]
-    assert last["rows"] == 2
-    assert last["worst_percent"] == pytest.approx(100 * (16 * 0.35 - 2.8) / 2.8, abs=0.01)
-    cluster = write_cluster(tmp_path, costs="ours.toml")
-    report = whatif_json(*SMALL, f"--cluster={cluster}", "--strategies=hdp")
-    assert report["cluster"]["cost_model"] == "ours"
-    assert "name: ours" in succeed("calibrate", timings, f"--base={model}", "--name=ours")
-
-
-def test_a_curve_is_judged_by_what_it_was_not_made_of(tmp_path: Path) -> None:
-    timings = tmp_path / "timings.csv"
-    # 0.9 ms for 1024 tokens; in the middle 25 % more than by its neighbours.
-    timings.write_text(TIMINGS + "linear,4096,1.5,3.0\n")
-    fields = succeed_json("calibrate", timings)
-    errors = errors_of(fields)
-    residual = errors["linear", "residual"]
-    assert residual["worst_percent"] == 0, "the curve goes through its points"
-    left_out = errors["linear", "left_out"]
-    assert (left_out["rows"], left_out["worst_line"]) == (1, 7)
-    assert left_out["worst_percent"] == pytest.approx(100 * (4.5 - 3.6) / 4.5, abs=0.01)
-    text = succeed("calibrate", timings)
-    assert "part=linear error=left_out rows=1 mean_percent=20.00 worst_percent=20.00" in text
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("attention,1024,0.1", "attention,1024,-0.1", "line 2, column forward_ms: '-0.1' is"),
-        ("linear", "encoder", "no row of kind linear"),
-        (TIMINGS, "", "no line; the first is 'kind,tokens,forward_ms,backward_ms'"),
-    ],
-)
-def test_timings_that_are_wrong_are_named(tmp_path: Path, old: str, new: str, message: str) -> None:
-    timings = tmp_path / "timings.csv"
-    timings.write_text(TIMINGS.replace(old, new))
-    out = tmp_path / "ours.toml"
-    assert message in (error := fail("calibrate", timings, f"--out={out}"))
-    assert str(timings) in error
-    assert not out.exists()
 
 
 @pytest.mark.parametrize(
@@ -494,5 +337,3 @@ def test_longer_samples_are_left_out_and_counted(cluster: Path) -> None:
     text = succeed("whatif", *arguments)
     assert "context 64K: 1 longer samples are left out" in text
     assert whatif_json(*arguments)["contexts"][0]["left_out"] == 1
-
-
