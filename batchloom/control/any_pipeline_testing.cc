@@ -108,6 +108,8 @@ SourceConfig any_source(Random& random, std::size_t place) {
   }
   if (toss(random)) source.loss_on = special_loss(source);
   if (toss(random)) source.split = {{"train", 1 + random.below(999)}, {"valid", random.below(2)}};
+  if (toss(random)) source.split_by.rule = SplitRule::kNumber;
+  if (source.fields && toss(random)) source.split_by = {SplitRule::kField, "author"};
   source.weight = any_schedule(random);
   source.order = static_cast<planning::Order>(random.below(2));
   source.exhausted = static_cast<planning::Exhausted>(random.below(4));
@@ -160,6 +162,7 @@ PipelineConfig any_pipeline(Random& random) {
       source.fields = other.fields;
       source.picture = other.picture;
       source.loss_on = other.loss_on;
+      source.split_by = other.split_by;
     }
     config.sources.push_back(std::move(source));
   }

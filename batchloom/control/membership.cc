@@ -66,12 +66,19 @@ std::string quoted_tokenizer(const TokensConfig& tokens) {
   return quoted_name(tokenizer_names(), tokens.tokenizer);
 }
 
+/// Streams older than the key have it not, and divide by number.
+bool is_split_rule_silent(const PipelineConfig& config, const Setting& setting) {
+  const auto source = std::ranges::find(config.sources, setting.owner, &SourceConfig::name);
+  return !is_divided(*source) || source->split_by.rule == SplitRule::kNumber;
+}
+
 void add_settings(const PipelineConfig& config, std::vector<MembershipLine>& lines) {
   for (Setting& setting : settings_of(config, {})) {
     const std::string key = setting.key_path();
     const PipelineKey* known = find_pipeline_key(key);
     if (known->effect != KeyEffect::kMembership || setting.value.empty()) continue;
     if (key == "source.name" || key == "source.files") continue;  // As lines of their own.
+    if (key == "source.split_by" && is_split_rule_silent(config, setting)) continue;
     if (key == "tokens.tokenizer") setting.value = quoted_tokenizer(config.tokens);
     lines.push_back({setting.path(), std::move(setting.value)});
   }

@@ -42,6 +42,7 @@ source.docs.format = "jsonl"
 source.docs.loss_on = "all"
 source.docs.order = "random"
 source.docs.split = { train = 999, valid = 1 }
+source.docs.split_by = "content"
 source.docs.weight = 0.5
 sources = ["docs", "code"]
 step.max_sample_tokens = 16384
@@ -52,6 +53,26 @@ tokens.end = [257]
 tokens.tokenizer = "bytes"
 tokens.vocab = 300
 )");
+}
+
+TEST(Membership, ASplitByNumberIsThatOfOlderStreams) {
+  const auto splits_of = [](std::string_view by) {
+    const std::string text = text_with(plain_pipeline_text(), "split = { train = 999, valid = 1 }",
+                                       fmt::format("split = {{ train = 999, valid = 1 }}\n{}", by));
+    std::vector<std::string> told;
+    const Membership membership = membership_of_plain(text);
+    for (const auto& [key, value] : membership.lines()) {
+      if (key.find(".split") != std::string::npos) told.push_back(value);
+    }
+    return told;
+  };
+  const std::string code = "{ train = 1 }";
+  const std::string docs = "{ train = 999, valid = 1 }";
+  // run.split comes first; of code, which is not divided, no rule is told.
+  EXPECT_THAT(splits_of("split_by = \"number\""), ElementsAre("\"train\"", code, docs));
+  EXPECT_THAT(splits_of("split_by = { field = \"author\" }"),
+              ElementsAre("\"train\"", code, docs, "{ field = \"author\" }"));
+  EXPECT_THAT(splits_of(""), ElementsAre("\"train\"", code, docs, "\"content\""));
 }
 
 TEST(Membership, TellsWhatChanged) {

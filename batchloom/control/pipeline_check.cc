@@ -65,7 +65,13 @@ class PipelineChecker {
     }
   }
 
-  /// The index beside a shard is made for one way to read it.
+  static bool is_read_alike(const SourceConfig& a, const SourceConfig& b) {
+    const bool divided = is_divided(a) && is_divided(b);
+    return a.fields == b.fields && a.picture == b.picture && a.loss_on == b.loss_on &&
+           (!divided || a.split_by == b.split_by);
+  }
+
+  /// What lies beside a shard is made for one way to read it.
   void check_shared_files() {
     std::map<std::string_view, std::size_t> readers;
     for (std::size_t i = 0; i < config_.sources.size(); ++i) {
@@ -73,13 +79,10 @@ class PipelineChecker {
         const auto [reader, is_first] = readers.emplace(path, i);
         const SourceConfig& other = config_.sources[reader->second];
         const SourceConfig& source = config_.sources[i];
-        if (is_first || (other.fields == source.fields && other.picture == source.picture &&
-                         other.loss_on == source.loss_on)) {
-          continue;
-        }
+        if (is_first || is_read_alike(source, other)) continue;
         source_fault(i, "files",
-                     fmt::format("{} is read by source '{}', too, with other fields or labels; let "
-                                 "one of them have a copy, or a link",
+                     fmt::format("{} is read by source '{}', too, with other fields, labels or "
+                                 "split_by; let one of them have a copy, or a link",
                                  shown(path), other.name));
         break;
       }

@@ -23,6 +23,11 @@ bool has_pictures(const PipelineConfig& config) {
                              [](const SourceConfig& source) { return !source.picture.empty(); });
 }
 
+bool is_divided(const SourceConfig& source) {
+  return std::ranges::count_if(source.split, [](const auto& share) { return share.second != 0; }) >
+         1;
+}
+
 std::uint32_t ranks_of_a_part(const PipelineConfig& config) {
   const model::Topology& topology = config.topology.axes;
   return planning::ranks_of_a_sample(topology, planning::spread_of(config.balance.strategy));

@@ -168,6 +168,21 @@ constexpr bool holds_pictures(SourceFormat format) {
   return format == SourceFormat::kParquet || format == SourceFormat::kTar;
 }
 
+/// What decides which split a record belongs to.
+enum class SplitRule : std::uint8_t {
+  kContent,  ///< What it is. Equal records are of one split, wherever they lie.
+  kField,    ///< The text in a field. So are those of one author, say, or of one conversation.
+  kNumber,   ///< Source and number. It costs nothing, and holds as long as no file is changed.
+};
+
+/// A rule, and the field that it looks at.
+struct SplitBy {
+  SplitRule rule = SplitRule::kContent;
+  std::string field = {};  ///< Of kField alone.
+
+  friend bool operator==(const SplitBy&, const SplitBy&) = default;
+};
+
 /// [[source]]
 struct SourceConfig {
   std::string name = {};
@@ -182,8 +197,9 @@ struct SourceConfig {
   std::string picture = {};
   /// answer and mask where fields have them: nobody names a mask that shall not count.
   sources::LossOn loss_on = sources::LossOn::kAll;
-  /// Shares by the name of the split; records go to splits by the hash of their id.
+  /// Shares by the name of the split.
   std::map<std::string, std::uint64_t> split = {{"train", 1}};
+  SplitBy split_by = {};
   planning::Schedule weight = planning::Schedule(planning::Weight(1'000'000'000));
   planning::Order order = planning::Order::kRandom;  ///< file: as they lie, for curricula.
   planning::Exhausted exhausted = planning::Exhausted::kStop;  ///< Nothing is seen twice unasked.
@@ -212,6 +228,9 @@ bool takes_part(const SourceConfig& source, const RunConfig& run);
 
 /// Whether a source has any.
 bool has_pictures(const PipelineConfig& config);
+
+/// Whether more than one split has a share of the source, so that its rule decides anything.
+bool is_divided(const SourceConfig& source);
 
 /// The ranks that one part may span: the extent of cp, and with hdp all HDP ranks.
 std::uint32_t ranks_of_a_part(const PipelineConfig& config);

@@ -142,6 +142,7 @@ class SettingsList {
     add("fields", toml_fields(source), is_text ? "a file's text" : "ids as they lie");
     add("loss_on", quoted_name(loss_names(), source.loss_on));
     add("split", toml_split(source.split));
+    add("split_by", toml_split_by(source.split_by));
     add("weight", planning::toml_weight(source.weight));
     add("order", quoted_name(planning::order_names(), source.order));
     add("exhausted", quoted_name(planning::exhausted_names(), source.exhausted));

@@ -69,6 +69,7 @@ format = "jsonl"                          # default
 fields = { text = "text" }                # default
 loss_on = "all"                           # default
 split = { train = 1 }                     # default
+split_by = "content"                      # default
 weight = 1                                # default
 order = "random"                          # default
 exhausted = "stop"                        # default

@@ -88,6 +88,11 @@ constexpr std::array kPipelineKeys = {
     PipelineKey{"source.loss_on", {kText}, kMembership, "which tokens have labels"},
     PipelineKey{
         "source.split", {kTable}, kMembership, "shares by split, as { train = 999, valid = 1 }"},
+    PipelineKey{"source.split_by",
+                {kText, kTable},
+                kMembership,
+                "\"content\", \"number\" or { field = \"author\" }"},
+    PipelineKey{"source.split_by.field", {kText}, kMembership, "the name of a field"},
     PipelineKey{"source.weight",
                 {kWhole, kFraction, kList},
                 kMembership,

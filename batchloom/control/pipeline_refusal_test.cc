@@ -72,7 +72,8 @@ TEST(PipelineRefusal, WhatIsMissing) {
 TEST(PipelineRefusal, AShardIsReadInOneWay) {
   EXPECT_THAT(refusal_with("\"data/code.jsonl\"", "\"data/docs-1*\""),
               HasSubstr("line 42: source.files of 'code': \"data/docs-1.jsonl\" is read by source "
-                        "'docs', too, with other fields or labels; let one of them have a copy"));
+                        "'docs', too, with other fields, labels or split_by; let one "
+                        "of them have a copy"));
   EXPECT_EQ(
       refusal_with("\"data/code.jsonl\"\nfields = { prompt = \"q\", answer = \"a\" }\nloss_on = "
                    "\"answer\"",
@@ -268,6 +269,16 @@ TEST(PipelineRefusal, Sources) {
               HasSubstr("a whole number is expected as the share of train, not a fraction"));
   EXPECT_THAT(refusal_with("{ train = 999, valid = 1 }", "{ \"a b\" = 1 }"),
               HasSubstr("split 'a b' is not a name"));
+  EXPECT_THAT(refusal_with("valid = 1 }", "valid = 1 }\nsplit_by = \"contents\""),
+              HasSubstr("line 38: source.split_by: \"contents\" is unknown; did you mean "
+                        "\"content\"?"));
+  EXPECT_THAT(refusal_with("valid = 1 }", "valid = 1 }\nsplit_by = \"field\""),
+              HasSubstr("source.split_by: which one? { field = \"author\" }"));
+  EXPECT_THAT(refusal_with("valid = 1 }", "valid = 1 }\nsplit_by = {}"),
+              HasSubstr("source.split_by.field is missing"));
+  EXPECT_THAT(refusal_with("\"data/docs-*.jsonl\"]\nfields = { text = \"body\" }",
+                           "\"ids/*\"]\nsplit_by = { field = \"author\" }"),
+              HasSubstr("source.split_by: megatron has no fields"));
 }
 
 TEST(PipelineRefusal, APipelineWithoutSources) {

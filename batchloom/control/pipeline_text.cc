@@ -18,6 +18,7 @@ using std::string_view_literals::operator""sv;
 constexpr std::array kCodecNames = {"raw"sv};
 constexpr std::array kOverLengthNames = {"split"sv, "truncate"sv, "drop"sv};
 constexpr std::array kTokenizerNames = {"bytes"sv, "ids"sv, "sentencepiece"sv};
+constexpr std::array kSplitRuleNames = {"content"sv, "field"sv, "number"sv};
 constexpr std::array kLossNames = {"all"sv, "answer"sv, "mask"sv};
 
 }  // namespace
@@ -32,6 +33,10 @@ std::span<const std::string_view> over_length_names() {
 
 std::span<const std::string_view> tokenizer_names() {
   return kTokenizerNames;
+}
+
+std::span<const std::string_view> split_rule_names() {
+  return kSplitRuleNames;
 }
 
 std::span<const std::string_view> loss_names() {
@@ -72,6 +77,11 @@ std::string toml_fields(const SourceConfig& source) {
     add("loss_mask", tokens->loss_mask);
   }
   return fmt::format("{{ {} }}", fmt::join(texts, ", "));
+}
+
+std::string toml_split_by(const SplitBy& by) {
+  if (by.rule != SplitRule::kField) return quoted_name(split_rule_names(), by.rule);
+  return fmt::format("{{ field = {} }}", planning::toml_quoted(by.field));
 }
 
 std::string toml_split(const std::map<std::string, std::uint64_t>& split) {

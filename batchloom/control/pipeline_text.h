@@ -17,6 +17,7 @@ namespace batchloom::control {
 std::span<const std::string_view> codec_names();        ///< Of StoreCodec: raw.
 std::span<const std::string_view> over_length_names();  ///< Of OverLength: split, truncate, drop.
 std::span<const std::string_view> tokenizer_names();    ///< Of TokenizerKind.
+std::span<const std::string_view> split_rule_names();   ///< Of SplitRule; a field's is none.
 std::span<const std::string_view> loss_names();         ///< Of sources::LossOn: all, answer, mask.
 
 /// The value's name in quotes.
@@ -33,6 +34,8 @@ std::string toml_list(std::span<const std::uint32_t> numbers);
 std::string toml_tokenizer(const TokensConfig& tokens);
 /// { image = "jpg", prompt = "q", answer = "a" }; empty where there are none.
 std::string toml_fields(const SourceConfig& source);
+/// "content", or { field = "author" }
+std::string toml_split_by(const SplitBy& by);
 /// { train = 999, valid = 1 }
 std::string toml_split(const std::map<std::string, std::uint64_t>& split);
 

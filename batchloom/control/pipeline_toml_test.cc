@@ -47,6 +47,7 @@ TEST(PipelineToml, ReadsSources) {
   EXPECT_THAT(docs.paths, ElementsAre("data/docs-0.jsonl", "data/docs-1.jsonl"));
   EXPECT_EQ(docs.fields, sources::RecordFields(sources::TextField{"body"}));
   EXPECT_THAT(docs.split, ElementsAre(Pair("train", 999), Pair("valid", 1)));
+  EXPECT_EQ(docs.split_by, (SplitBy{SplitRule::kContent, ""}));
   EXPECT_EQ(docs.weight, Schedule(Weight(500'000'000)));
   const SourceConfig& code = pipeline->config.sources[1];
   EXPECT_EQ(code.fields, sources::RecordFields(sources::AnswerFields{"q", "a"}));

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "batchloom/base/hash.h"
@@ -13,44 +15,64 @@
 namespace batchloom::control {
 namespace {
 
-/// Shards to be indexed, taken one by one by several threads.
-class IndexQueue {
+/// Numbers below a count, taken one by one by several threads until one fails.
+class NumberQueue {
  public:
-  IndexQueue(std::vector<UnindexedShard> shards, const IndexingOptions& options)
-      : shards_(std::move(shards)), options_(options) {}
+  explicit NumberQueue(std::size_t count) : count_(count) {}
 
-  const UnindexedShard* take() {
+  std::optional<std::size_t> take() {
     const MutexLock lock(mutex_);
-    return failed_.is_ok() && next_ < shards_.size() ? &shards_[next_++] : nullptr;
+    if (!failed_.is_ok() || next_ == count_) return std::nullopt;
+    return next_++;
+  }
+  void done(const Status& status) {
+    const MutexLock lock(mutex_);
+    if (failed_.is_ok()) failed_ = status;
+  }
+  Status failed() const {
+    const MutexLock lock(mutex_);
+    return failed_;
   }
 
-  void done(const UnindexedShard& shard, const Result<sources::SidecarTotals>& totals) {
+ private:
+  const std::size_t count_;
+  mutable Mutex mutex_;
+  std::size_t next_ BL_GUARDED_BY(mutex_) = 0;
+  Status failed_ BL_GUARDED_BY(mutex_);
+};
+
+/// Does `work` for each number below `count`, several at once; the first error.
+Status for_each_number(Runtime& runtime, std::uint32_t workers, std::size_t count,
+                       const std::function<Status(std::size_t)>& work) {
+  NumberQueue queue(count);
+  const auto take_all = [&](const std::stop_token&) {
+    while (const auto number = queue.take()) queue.done(work(*number));
+  };
+  const std::size_t threads = std::min<std::size_t>(std::max(workers, 1U), count);
+  std::vector<std::unique_ptr<Task>> tasks;
+  for (std::size_t i = 0; i < threads; ++i) tasks.push_back(runtime.spawn("indexer", take_all));
+  for (const auto& task : tasks) task->join();
+  return queue.failed();
+}
+
+/// Tells of shards in their order, in whatever order they come.
+class IndexReport {
+ public:
+  explicit IndexReport(const IndexingOptions& options) : options_(options) {}
+
+  void done(std::size_t number, ShardIndexed shard) {
     const MutexLock lock(mutex_);
-    if (!totals.is_ok()) {
-      if (failed_.is_ok()) failed_ = totals.status().with_context("indexing " + shard.path);
-      return;
-    }
-    done_[static_cast<std::size_t>(&shard - shards_.data())] = {
-        .path = shard.path, .why = std::string(shard.why.message()), .totals = *totals};
+    done_[number] = std::move(shard);
     for (; done_.contains(told_); ++told_) {
       if (options_.on_shard) options_.on_shard(done_[told_]);
     }
   }
 
-  Status failed() const {
-    const MutexLock lock(mutex_);
-    return failed_;
-  }
-  std::size_t size() const { return shards_.size(); }
-
  private:
-  const std::vector<UnindexedShard> shards_;
   const IndexingOptions& options_;
-  mutable Mutex mutex_;
-  std::size_t next_ BL_GUARDED_BY(mutex_) = 0;
+  Mutex mutex_;
   std::map<std::size_t, ShardIndexed> done_ BL_GUARDED_BY(mutex_);
   std::size_t told_ BL_GUARDED_BY(mutex_) = 0;  // All before were told of.
-  Status failed_ BL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -68,6 +90,7 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
   BL_ASSIGN_OR_RETURN(prepared->tokenizer_, make_tokenizer(config.tokens));
   BL_ASSIGN_OR_RETURN(prepared->openers_, make_openers(config, *prepared->tokenizer_));
   BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
+  BL_RETURN_IF_ERROR(prepared->key_all(files, runtime, options, call));
   BL_ASSIGN_OR_RETURN(prepared->set_,
                       SourceSet::open(config, prepared->openers_, options.folder, options.calls));
   prepared->fetcher_ = std::make_unique<RecordFetcher>(
@@ -83,20 +106,29 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
 
 Status PreparedSources::index_all(objstore::FileOps& files, Runtime& runtime,
                                   const IndexingOptions& options, const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(auto shards,
+  BL_ASSIGN_OR_RETURN(const auto shards,
                       unindexed_shards(config_, openers_, options.folder, options.calls));
-  IndexQueue queue(std::move(shards), options);
-  const auto work = [&](const std::stop_token&) {
-    while (const UnindexedShard* shard = queue.take()) {
-      queue.done(*shard, index_shard(openers_[shard->source.value], shard->path,
-                                     {.files = files, .folder = options.folder}, pool_, call));
-    }
-  };
-  const std::size_t threads = std::min<std::size_t>(std::max(options.workers, 1U), queue.size());
-  std::vector<std::unique_ptr<Task>> tasks;
-  for (std::size_t i = 0; i < threads; ++i) tasks.push_back(runtime.spawn("indexer", work));
-  for (const auto& task : tasks) task->join();
-  return queue.failed();
+  IndexReport report(options);
+  return for_each_number(runtime, options.workers, shards.size(), [&](std::size_t i) {
+    const UnindexedShard& shard = shards[i];
+    const auto totals = index_shard(openers_[shard.source.value], shard.path,
+                                    {.files = files, .folder = options.folder}, pool_, call);
+    if (!totals.is_ok()) return totals.status().with_context("indexing " + shard.path);
+    report.done(i,
+                {.path = shard.path, .why = std::string(shard.why.message()), .totals = *totals});
+    return Status::ok();
+  });
+}
+
+Status PreparedSources::key_all(objstore::FileOps& files, Runtime& runtime,
+                                const IndexingOptions& options, const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(const auto shards,
+                      unkeyed_shards(config_, openers_, options.folder, options.calls));
+  return for_each_number(runtime, options.workers, shards.size(), [&](std::size_t i) {
+    const auto& [keying, shard] = shards[i];
+    const Status made = keying->make(shard, files, pool_, call);
+    return made.is_ok() ? made : made.with_context("split keys of " + shard.path);
+  });
 }
 
 std::vector<std::uint64_t> PreparedSources::bad_records() const {

@@ -39,9 +39,10 @@ struct IndexingOptions {
 /// The sources of a pipeline, ready to be planned and read.
 class PreparedSources {
  public:
-  /// Indexes what is not indexed, several shards at once, and opens all. `config`, `files` and
-  /// `runtime` outlive it. Blocks for as long as indexing takes. Errors: those of index_shard(),
-  /// naming the shard, of SourceSet::open(), and of settings that do not go together.
+  /// Indexes what is not indexed, and makes split keys that are missing, several shards at once;
+  /// opens all. `config`, `files` and `runtime` outlive it. Blocks for as long as that takes.
+  /// Errors: those of index_shard() and SplitKeying::make(), naming the shard, of
+  /// SourceSet::open(), and of settings that do not go together.
   static Result<std::unique_ptr<PreparedSources>> open(const PipelineConfig& config,
                                                        objstore::FileOps& files, Runtime& runtime,
                                                        const IndexingOptions& options,
@@ -73,6 +74,8 @@ class PreparedSources {
   Status check_shards(model::SourceId source, const CallOptions& call);
   Status index_all(objstore::FileOps& files, Runtime& runtime, const IndexingOptions& options,
                    const CallOptions& call);
+  Status key_all(objstore::FileOps& files, Runtime& runtime, const IndexingOptions& options,
+                 const CallOptions& call);
 
   const PipelineConfig& config_;
   sources::FilePool pool_;

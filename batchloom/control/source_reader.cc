@@ -13,6 +13,7 @@
 #include "batchloom/control/source_files.h"
 #include "batchloom/planning/toml_text.h"
 #include "batchloom/sources/sidecar_index.h"
+#include "batchloom/sources/split_keys.h"
 #include "batchloom/store/keys.h"
 
 namespace batchloom::control {
@@ -74,7 +75,10 @@ void expand_pattern(TableReader& table, const TomlNode& node, const SourceContex
   }
   auto paths = context.inputs.expand(path_beside(context.file, node.text));
   // Those beside the files, of an earlier run.
-  if (paths.is_ok()) std::erase_if(*paths, sources::is_sidecar_path);
+  if (paths.is_ok()) {
+    std::erase_if(*paths, sources::is_sidecar_path);
+    std::erase_if(*paths, sources::is_split_keys_path);
+  }
   if (!paths.is_ok()) {
     table.fault_at(node, "files", paths.status().message());
   } else if (paths->empty()) {
@@ -217,6 +221,22 @@ void read_split(TableReader& table, SourceConfig& source) {
   if (sum == 0) table.fault("split", "no split has a share above 0");
 }
 
+void read_split_by(TableReader& table, SourceConfig& source) {
+  const TomlNode* node = table.find("split_by");
+  if (node == nullptr) return;
+  if (!node->is(TomlType::kTable)) {
+    if (node->text == "field") return table.fault("split_by", "which one? { field = \"author\" }");
+    return table.one_of("split_by", split_rule_names(), source.split_by.rule);
+  }
+  TableReader by = *table.table("split_by");
+  by.need("field");
+  read_field(by, "field", source.split_by.field);
+  source.split_by.rule = SplitRule::kField;
+  if (has_fields(source.format)) return;
+  table.fault("split_by", fmt::format("{} has no fields; \"content\" does not need one",
+                                      to_string(source.format)));
+}
+
 Weight read_weight(TableReader& table, const TomlNode& node, std::string_view key) {
   const double number = node.is(TomlType::kWhole) ? static_cast<double>(node.whole) : node.fraction;
   const Result<Weight> weight = planning::weight_of_number(number);
@@ -286,6 +306,7 @@ SourceConfig read_source(TableReader& table, const SourceContext& context) {
   read_fields(table, source);
   read_loss(table, source);
   read_split(table, source);
+  read_split_by(table, source);
   read_source_weight(table, source);
   read_passes(table, source);
   return source;

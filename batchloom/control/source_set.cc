@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "batchloom/base/hash.h"
+#include "batchloom/control/split_keying.h"
 
 namespace batchloom::control {
 namespace {
@@ -66,6 +67,29 @@ Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& confi
   return unindexed;
 }
 
+Result<std::vector<UnkeyedShard>> unkeyed_shards(const PipelineConfig& config,
+                                                 std::span<const ShardOpener> openers,
+                                                 const std::string& index_folder,
+                                                 sources::FileCalls* calls) {
+  std::vector<UnkeyedShard> unkeyed;
+  for (std::size_t i = 0; i < config.sources.size(); ++i) {
+    const SourceConfig& source = config.sources[i];
+    if (!has_split_keys(source)) continue;
+    BL_ASSIGN_OR_RETURN(SplitKeying made, SplitKeying::create(source, openers[i], index_folder));
+    const auto keying = std::make_shared<const SplitKeying>(std::move(made));
+    BL_ASSIGN_OR_RETURN(const auto records, sources::RecordSource::open(
+                                                files_of(source, openers[i], index_folder), calls));
+    for (const sources::IndexedShard& shard : records->shards()) {
+      const auto keys = keying->open(shard);
+      if (keys.is_ok()) continue;
+      const bool may_be_made = keys.is(ErrorKind::kNotFound) || keys.is(ErrorKind::kCorruption);
+      if (!may_be_made) return keys.status();
+      unkeyed.push_back({keying, shard});
+    }
+  }
+  return unkeyed;
+}
+
 SourceSet::SourceSet(const PipelineConfig& config, std::span<const ShardOpener> openers)
     : config_(config), openers_(openers), rule_(cut_rule_of(config.step)) {}
 
@@ -78,31 +102,18 @@ Result<std::unique_ptr<SourceSet>> SourceSet::open(const PipelineConfig& config,
     const SourceConfig& source = config.sources[i];
     BL_ASSIGN_OR_RETURN(auto records, sources::RecordSource::open(
                                           files_of(source, openers[i], index_folder), calls));
-    Split split{.begin = 0, .end = 0, .all = 0};
-    for (const auto& [name, share] : source.split) {
-      if (name == config.run.split) {
-        split.begin = split.all;
-        split.end = split.all + share;
-      }
-      split.all += share;
-    }
-    const bool takes_part = split.end > split.begin;
-    set->names_.push_back({source.name, takes_part ? records->records() : 0});
+    BL_ASSIGN_OR_RETURN(SourceSplit split,
+                        SourceSplit::open(config, source, openers[i], index_folder, *records));
+    set->names_.push_back({source.name, split.takes_part() ? records->records() : 0});
     set->sources_.push_back(std::move(records));
-    set->splits_.push_back(split);
-    set->name_hashes_.push_back(xxh3_64(as_bytes(source.name)));
+    set->splits_.push_back(std::move(split));
   }
   return set;
 }
 
-bool SourceSet::is_in_split(std::size_t source, model::RecordIndex record) const {
-  const Split& split = splits_[source];
-  const std::uint64_t at = mix64(name_hashes_[source] ^ mix64(record.value)) % split.all;
-  return split.begin <= at && at < split.end;
-}
-
 Result<std::uint32_t> SourceSet::tokens(model::SourceId source, model::RecordIndex record) {
-  if (!is_in_split(source.value, record)) return 0U;
+  BL_ASSIGN_OR_RETURN(const bool counts, splits_[source.value].has(record));
+  if (!counts) return 0U;
   BL_ASSIGN_OR_RETURN(const std::uint32_t tokens, sources_[source.value]->tokens(record));
   return construction::used_tokens(rule_, tokens);
 }

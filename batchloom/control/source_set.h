@@ -3,9 +3,8 @@
 // remembers of their files.
 //
 //  1. Each shard has a sidecar index; open() names those that have none that can be used.
-//  2. A record counts where it is good, not empty, and of the run's split: by the hash of its
-//     source's name and its number, so that splits never overlap, and stay as they are when shards
-//     are cut otherwise. What does not count has no tokens, and the mixture goes on to the next.
+//  2. A record counts where it is good, not empty, and of the run's split (source_split.h). What
+//     does not count has no tokens, and the mixture goes on to the next.
 //  3. A record's picture lies in its first part. Its ids in the index tell how many patches it has.
 //  4. A record above max_sample_tokens is split, truncated or dropped as the pipeline says
 //     (construction/record_cut.h); here are the lengths that come of it.
@@ -21,6 +20,8 @@
 #include "batchloom/control/membership.h"
 #include "batchloom/control/pipeline_config.h"
 #include "batchloom/control/shard_opener.h"
+#include "batchloom/control/source_split.h"
+#include "batchloom/control/split_keying.h"
 #include "batchloom/planning/metadata.h"
 #include "batchloom/sources/record_source.h"
 
@@ -40,6 +41,19 @@ Result<std::vector<UnindexedShard>> unindexed_shards(const PipelineConfig& confi
                                                      const std::string& index_folder,
                                                      sources::FileCalls* calls);
 
+/// A shard that has an index, and is to get split keys.
+struct UnkeyedShard {
+  std::shared_ptr<const SplitKeying> keying;
+  sources::IndexedShard shard;
+};
+
+/// Those of all sources, in order. Blocks; `calls` is told of it where it is there. Errors: a shard
+/// that is missing or cannot be read. Precondition: all shards are indexed.
+Result<std::vector<UnkeyedShard>> unkeyed_shards(const PipelineConfig& config,
+                                                 std::span<const ShardOpener> openers,
+                                                 const std::string& index_folder,
+                                                 sources::FileCalls* calls);
+
 /// The openers of all sources. `tokenizer` outlives them. `invalid` as ShardOpener::create().
 Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
                                               const sources::Tokenizer& tokenizer);
@@ -47,8 +61,8 @@ Result<std::vector<ShardOpener>> make_openers(const PipelineConfig& config,
 /// Immutable; thread-safe.
 class SourceSet final : public planning::Metadata {
  public:
-  /// `config` and `openers` outlive it. `not_found` where shards have no index that can be used;
-  /// else as RecordSource::open().
+  /// `config` and `openers` outlive it. `not_found` where shards have no index or no split keys
+  /// that can be used; else as RecordSource::open().
   static Result<std::unique_ptr<SourceSet>> open(const PipelineConfig& config,
                                                  std::span<const ShardOpener> openers,
                                                  const std::string& index_folder,
@@ -72,24 +86,15 @@ class SourceSet final : public planning::Metadata {
  private:
   SourceSet(const PipelineConfig& config, std::span<const ShardOpener> openers);
 
-  bool is_in_split(std::size_t source, model::RecordIndex record) const;
   /// By picture that begins in the part: only the first has one.
   Result<std::vector<std::uint32_t>> patches_of(const planning::Part& part) const;
-
-  /// A source's share of the run's split: of `all`, those from `begin` to `end`.
-  struct Split {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 1;
-    std::uint64_t all = 1;
-  };
 
   const PipelineConfig& config_;
   const std::span<const ShardOpener> openers_;
   const construction::CutRule rule_;
   std::vector<std::unique_ptr<sources::RecordSource>> sources_;
   std::vector<planning::SourceRecords> names_;
-  std::vector<Split> splits_;
-  std::vector<std::uint64_t> name_hashes_;
+  std::vector<SourceSplit> splits_;
 };
 
 }  // namespace batchloom::control

@@ -2,8 +2,6 @@
 #include "batchloom/sources/sidecar_index.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -16,28 +14,13 @@
 #include "batchloom/objstore/file_ops.h"
 #include "batchloom/objstore/posix_fd.h"
 #include "batchloom/sources/faults.h"
+#include "batchloom/sources/mapped_file.h"
 
 namespace batchloom::sources {
 namespace {
 
 constexpr std::string_view kSidecarEnding = ".blidx";
-
-struct OpenSidecar {
-  objstore::Fd fd;
-  std::uint64_t size_bytes = 0;
-};
-
-Result<OpenSidecar> open_sidecar(const std::string& path) {
-  objstore::Fd fd = objstore::Fd::open(path, O_RDONLY | O_NONBLOCK);
-  if (!fd.is_open()) {
-    if (errno == ENOENT) return Status::not_found(fmt::format("{}: there is no index", path));
-    return objstore::file_error(errno, "open", path);
-  }
-  struct stat info = {};
-  if (fstat(fd.get(), &info) != 0) return objstore::file_error(errno, "look at", path);
-  BL_ASSIGN_OR_RETURN(const FileStamp stamp, stamp_of(path, info));
-  return OpenSidecar{.fd = std::move(fd), .size_bytes = stamp.size_bytes};
-}
+constexpr std::string_view kIndexWhat = "index";
 
 Status read_fixed(const std::string& path, const objstore::Fd& fd, std::uint64_t offset,
                   std::span<std::byte> out) {
@@ -58,32 +41,18 @@ Status outdated(const std::string& shard, std::string_view why) {
 class SidecarIndex::Mapping {
  public:
   static Result<std::unique_ptr<Mapping>> create(const std::string& path) {
-    BL_ASSIGN_OR_RETURN(const OpenSidecar file, open_sidecar(path));
-    // An empty file cannot be mapped; it is damaged, as the view will say.
-    void* data = nullptr;
-    if (file.size_bytes > 0) {
-      data = mmap(nullptr, file.size_bytes, PROT_READ, MAP_SHARED, file.fd.get(), 0);
-      if (data == MAP_FAILED) return objstore::file_error(errno, "map", path);
-    }
-    std::unique_ptr<Mapping> mapping(new Mapping(data, file.size_bytes));
-    BL_ASSIGN_OR_RETURN(SidecarView view, SidecarView::open(path, mapping->bytes_));
-    mapping->view_ = std::make_unique<SidecarView>(std::move(view));
-    return mapping;
+    BL_ASSIGN_OR_RETURN(auto file, MappedFile::open(path, kIndexWhat));
+    BL_ASSIGN_OR_RETURN(SidecarView view, SidecarView::open(path, file->bytes()));
+    return std::make_unique<Mapping>(std::move(file), std::move(view));
   }
-  ~Mapping() {
-    if (!bytes_.empty()) munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
-  }
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
+  Mapping(std::unique_ptr<MappedFile> file, SidecarView view)
+      : file_(std::move(file)), view_(std::move(view)) {}
 
-  const SidecarView& view() const { return *view_; }
+  const SidecarView& view() const { return view_; }
 
  private:
-  Mapping(const void* data, std::uint64_t size_bytes)
-      : bytes_(static_cast<const std::byte*>(data), size_bytes) {}
-
-  ByteSpan bytes_;
-  std::unique_ptr<SidecarView> view_;
+  std::unique_ptr<MappedFile> file_;
+  SidecarView view_;
 };
 
 bool is_sidecar_path(std::string_view path) {
@@ -117,7 +86,7 @@ Status check_current(const SidecarHeader& header, const std::string& shard, cons
 Result<std::unique_ptr<SidecarIndex>> SidecarIndex::open(std::string path) {
   std::unique_ptr<SidecarIndex> index(new SidecarIndex(std::move(path)));
   const std::string& name = index->path_;
-  BL_ASSIGN_OR_RETURN(const OpenSidecar file, open_sidecar(name));
+  BL_ASSIGN_OR_RETURN(const SizedFile file, open_sized(name, kIndexWhat));
   if (file.size_bytes < kSidecarHeaderBytes + kSidecarFooterBytes) {
     return shard_fault(name, file.size_bytes, "cut off: header and footer are not there");
   }

@@ -16,29 +16,8 @@
 namespace batchloom::sources {
 namespace {
 
-constexpr std::size_t kWriteBytes = std::size_t{1} << 20;
 /// Ids are laid out in stretches of this many.
 constexpr std::size_t kStretchIds = 4'096;
-constexpr std::string_view kTempFolder = ".blidx.tmp";
-/// Each is lost only to another writer that ends in the same moment.
-constexpr int kTempFolderTurns = 100;
-
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-/// Removes what writers that died have left. That it can be done is not necessary.
-void sweep(objstore::FileOps& files, const std::string& folder) {
-  const auto opened = files.open_folder(folder);
-  if (!opened.is_ok() || *opened == nullptr) return;
-  for (;;) {
-    const auto entry = (*opened)->next();
-    if (!entry.is_ok() || !entry->has_value()) return;
-    static_cast<void>(files.sweep_temp(folder + "/" + (*entry)->name).is_ok());
-  }
-}
 
 /// Where `mask` changes: [begin, end), [begin, end), ... Without a mask all of the ids count.
 class IntervalsOf {
@@ -85,50 +64,13 @@ Result<std::unique_ptr<SidecarWriter>> SidecarWriter::create(objstore::FileOps& 
   if (const auto decoded = decode_header(path, bytes); !decoded.is_ok()) {
     return Status::invalid(std::string(decoded.status().message()));
   }
-  std::unique_ptr<SidecarWriter> writer(new SidecarWriter(files, std::move(path), header));
+  std::unique_ptr<SidecarWriter> writer(new SidecarWriter(std::move(path), header));
   writer->header_crc_ = stated_header_crc(bytes);
-  BL_RETURN_IF_ERROR(writer->open_temp());
+  auto file = ReplacedFile::create(files, writer->path_);
+  if (!file.is_ok()) return writer->explain(file.status());
+  writer->file_ = *std::move(file);
   BL_RETURN_IF_ERROR(writer->put(bytes));
   return writer;
-}
-
-Status SidecarWriter::make_temp_folder(const std::string& temp) {
-  Result<bool> made = files_.make_folder(temp);
-  if (made.is(ErrorKind::kNotFound)) {
-    if (const auto above = files_.make_folder(folder_of(path_)); !above.is_ok()) {
-      return above.status();
-    }
-    made = files_.make_folder(temp);
-  }
-  BL_RETURN_IF_ERROR(made.status());
-  if (!*made) sweep(files_, temp);
-  return Status::ok();
-}
-
-Status SidecarWriter::in_temp_folder(const std::function<Status(const std::string& temp)>& use) {
-  const std::string temp = fmt::format("{}/{}", folder_of(path_), kTempFolder);
-  Status used;
-  for (int turn = 0; turn < kTempFolderTurns; ++turn) {
-    BL_RETURN_IF_ERROR(make_temp_folder(temp));
-    used = use(temp);
-    if (!used.is(ErrorKind::kNotFound)) break;  // Else a writer that had ended removed it.
-  }
-  return used;
-}
-
-Status SidecarWriter::open_temp() {
-  const Status opened = in_temp_folder([this](const std::string& temp) {
-    auto file = files_.open_temp(temp);
-    if (file.is_ok()) file_ = *std::move(file);
-    return file.status();
-  });
-  return opened.is_ok() ? opened : explain(opened);
-}
-
-void SidecarWriter::leave_temp_folder() {
-  file_ = nullptr;
-  const std::string temp = fmt::format("{}/{}", folder_of(path_), kTempFolder);
-  static_cast<void>(files_.remove_folder(temp).is_ok());  // Not while others have names in it.
 }
 
 Status SidecarWriter::check(const Record& record) const {
@@ -168,11 +110,11 @@ Status SidecarWriter::append(const RecordSize& record) {
 
 Status SidecarWriter::append_bad(const RecordPlace& place) {
   return append_row({.place = place, .tokens = 0, .valid_labels = kBadRecordLabels},
-                    {.at = written_bytes_, .intervals = 0, .crc = 0});
+                    {.at = file_->written_bytes(), .intervals = 0, .crc = 0});
 }
 
 Result<SidecarWriter::Payload> SidecarWriter::write_payload(const Record& record) {
-  Payload payload{.at = written_bytes_, .intervals = 0, .crc = 0};
+  Payload payload{.at = file_->written_bytes(), .intervals = 0, .crc = 0};
   const auto append = [&](ByteSpan bytes) {
     payload.crc = crc32c(bytes, payload.crc);
     return put(bytes);
@@ -200,7 +142,8 @@ Result<SidecarWriter::Payload> SidecarWriter::write_payload(const Record& record
     }
   }
   const std::array<std::byte, 8> zeros{};
-  BL_RETURN_IF_ERROR(append(ByteSpan(zeros).first(aligned(written_bytes_) - written_bytes_)));
+  BL_RETURN_IF_ERROR(
+      append(ByteSpan(zeros).first(aligned(file_->written_bytes()) - file_->written_bytes())));
   return payload;
 }
 
@@ -245,7 +188,7 @@ Status SidecarWriter::end_block() {
     put_column<std::uint64_t>(columns_.payloads, &bytes[at.payloads]);
     put_column<std::uint32_t>(columns_.payload_crcs, &bytes[at.payload_crcs]);
   }
-  directory_.push_back({.columns_at = written_bytes_,
+  directory_.push_back({.columns_at = file_->written_bytes(),
                         .columns_bytes = static_cast<std::uint32_t>(bytes.size()),
                         .columns_crc = crc32c(bytes),
                         .size_width_bytes = shape.size_width_bytes});
@@ -254,37 +197,20 @@ Status SidecarWriter::end_block() {
 }
 
 Status SidecarWriter::put(ByteSpan bytes) {
-  written_bytes_ += bytes.size();
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-  return buffer_.size() < kWriteBytes ? Status::ok() : flush();
-}
-
-Status SidecarWriter::flush() {
-  const ByteSpan bytes = buffer_;
-  if (const Status wrote = file_->write(std::span(&bytes, 1)); !wrote.is_ok()) {
-    return explain(wrote);
-  }
-  buffer_.clear();
-  return Status::ok();
+  const Status wrote = file_->put(bytes);
+  return wrote.is_ok() ? wrote : explain(wrote);
 }
 
 Result<SidecarTotals> SidecarWriter::finish() {
   if (!columns_.offsets.empty()) BL_RETURN_IF_ERROR(end_block());
   const SidecarFooter footer{
-      .totals = totals_, .directory_at = written_bytes_, .header_crc = header_crc_};
+      .totals = totals_, .directory_at = file_->written_bytes(), .header_crc = header_crc_};
   for (std::size_t block = 0; block < directory_.size(); ++block) {
     BL_RETURN_IF_ERROR(put(encode(directory_[block], block)));
   }
   BL_RETURN_IF_ERROR(put(encode(footer)));
-  BL_RETURN_IF_ERROR(flush());
-  if (const Status synced = file_->sync_data(); !synced.is_ok()) return explain(synced);
-  const Status named = in_temp_folder([this](const std::string&) { return file_->replace(path_); });
-  if (!named.is_ok()) return explain(named);
-  const auto folder = files_.open_folder(folder_of(path_));
-  if (!folder.is_ok()) return explain(folder.status());
-  if (*folder != nullptr) {
-    if (const Status synced = (*folder)->sync(); !synced.is_ok()) return explain(synced);
-  }
+  const Status finished = file_->finish();
+  if (!finished.is_ok()) return explain(finished);
   return totals_;
 }
 

@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a sidecar index in one pass, with memory for one block and a buffer.
-//
-//  1. The bytes go to a temporary file in a folder .blidx.tmp beside the index. Left-overs of
-//     writers that died are removed from there, and the folder by whoever is the last to need it.
-//     One who comes or finishes while another removes it makes it again.
-//  2. finish() makes them durable and renames the file to the index's name: whoever opens that
-//     finds an index as a whole, the old one or the new one. Of several writers the last one wins;
-//     they write the same.
-//  3. After an error, or without finish(), nothing is left.
+// Writes a sidecar index in one pass, with memory for one block and a buffer. As a ReplacedFile:
+// whoever opens an index finds a whole one. Several writers of one write the same.
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,6 +11,7 @@
 #include "batchloom/base/bytes.h"
 #include "batchloom/base/status.h"
 #include "batchloom/objstore/file_ops.h"
+#include "batchloom/sources/replaced_file.h"
 #include "batchloom/sources/shard_reader.h"
 #include "batchloom/sources/sidecar_format.h"
 
@@ -47,10 +40,6 @@ class SidecarWriter {
   /// The next record, which is a bad one.
   Status append_bad(const RecordPlace& place);
 
-  ~SidecarWriter() { leave_temp_folder(); }
-  SidecarWriter(const SidecarWriter&) = delete;
-  SidecarWriter& operator=(const SidecarWriter&) = delete;
-
   /// What the index holds now. Call it once, at the end.
   Result<SidecarTotals> finish();
 
@@ -71,31 +60,22 @@ class SidecarWriter {
     std::uint32_t crc = 0;
   };
 
-  SidecarWriter(objstore::FileOps& files, std::string path, const SidecarHeader& header)
-      : files_(files), path_(std::move(path)), header_(header) {}
+  SidecarWriter(std::string path, const SidecarHeader& header)
+      : path_(std::move(path)), header_(header) {}
 
-  /// Does `use`, again where the temporary folder was gone.
-  Status in_temp_folder(const std::function<Status(const std::string& temp)>& use);
-  Status make_temp_folder(const std::string& temp);
-  Status open_temp();
-  void leave_temp_folder();
   Status check(const Record& record) const;
   Result<Payload> write_payload(const Record& record);
   Status append_row(const RecordSize& record, const Payload& payload);
   Status end_block();
   /// Appends to the file.
   Status put(ByteSpan bytes);
-  Status flush();
   Status explain(const Status& error) const;
 
-  objstore::FileOps& files_;
   const std::string path_;
   const SidecarHeader header_;
   std::uint32_t header_crc_ = 0;
 
-  std::unique_ptr<objstore::TempFile> file_;
-  std::uint64_t written_bytes_ = 0;  ///< With what is in the buffer.
-  Bytes buffer_;
+  std::unique_ptr<ReplacedFile> file_;
   Columns columns_;
   std::vector<DirectoryRow> directory_;
   SidecarTotals totals_;
