@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batchloom: batches of a training run, published as transactions, read by every rank.
 
-Consumer reads a stream; plan() says who would compute what. batchloom.torch has a data set for
-PyTorch's DataLoader. Errors are the exceptions of batchloom.errors, all of them an Error.
+Consumer reads a stream, attach() has one produced, too, and Pipeline says of what; plan() says who
+would compute what. batchloom.torch has a data set for PyTorch's DataLoader. Errors are the
+exceptions of batchloom.errors, all of them an Error.
 """
 
 from typing import Any
 
+from . import pipeline
 from ._core import (
     Batch,
     MicroBatch,
@@ -19,6 +21,7 @@ from ._core import (
     __version__,
     strategies,
 )
+from .attach import Attached, ProducerFailed, attach
 from .consumer import Consumer
 from .errors import (
     Cancelled,
@@ -35,9 +38,11 @@ from .errors import (
     Unavailable,
     UnknownOutcome,
 )
+from .pipeline import Pipeline, Source
 from .planning import plan
 
 __all__ = [
+    "Attached",
     "Batch",
     "Cancelled",
     "Conflict",
@@ -52,8 +57,11 @@ __all__ = [
     "MicroBatch",
     "NotFound",
     "Piece",
+    "Pipeline",
     "Plan",
+    "ProducerFailed",
     "ResumeMissing",
+    "Source",
     "StoredMicroBatch",
     "StoredPiece",
     "StoredTensor",
@@ -61,6 +69,8 @@ __all__ = [
     "Unavailable",
     "UnknownOutcome",
     "__version__",
+    "attach",
+    "pipeline",
     "plan",
     "strategies",
 ]

@@ -16,6 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("BATCHLOOM_BUILD", ROOT / "build" / "dev"))
 COMMAND = BUILD / "batchloom"
+os.environ["BATCHLOOM"] = str(COMMAND)  # What attach() starts.
 
 if not os.environ.get("BATCHLOOM_INSTALLED"):
     sys.path.insert(0, str(BUILD / "python"))
