@@ -194,6 +194,7 @@ Result<simulator::LengthsByStep> LengthsInput::draw_pipeline(const StepsWanted& 
                       open_sources(config, *runtime_,
                                    {.workers = config.limits.workers.value_or(default_workers()),
                                     .folder = index_folder_,
+                                    .python = {},
                                     .on_shard = log_indexed},
                                    {.deadline = kNever, .stop = signals.token()}));
   const auto steps =

@@ -78,9 +78,12 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
   const control::SlowLimits limits{.wait_max = args.sample_timeout};
   const std::uint32_t workers = config.limits.workers.value_or(default_workers());
-  auto sources = open_sources(
-      config, runtime, {.workers = workers, .folder = args.index_folder, .on_shard = log_indexed},
-      until_signal, limits);
+  auto sources = open_sources(config, runtime,
+                              {.workers = workers,
+                               .folder = args.index_folder,
+                               .python = {.python = {}, .max_time = args.sample_timeout},
+                               .on_shard = log_indexed},
+                              until_signal, limits);
   if (sources.is(ErrorKind::kCancelled) && signals.came()) {
     log_info("stopped before all was indexed; the next run goes on with the indexing");
     return Status::ok();

@@ -72,6 +72,19 @@ bool is_split_rule_silent(const PipelineConfig& config, const Setting& setting) 
   return !is_divided(*source) || source->split_by.rule == SplitRule::kNumber;
 }
 
+void add_function(const TokensConfig& tokens, std::vector<MembershipLine>& lines) {
+  if (tokens.tokenizer != TokenizerKind::kPython) return;
+  const TextFunction& function = tokens.function;
+  lines.push_back({"tokens.tokenizer.function",
+                   fmt::format("{}, {} bytes, {:016x}", planning::toml_quoted(function.name),
+                               function.source_bytes, function.source_digest)});
+  if (function.files.empty()) return;
+  lines.push_back(
+      {"tokens.tokenizer.files", fmt::format("{} file{}, {} bytes, {:016x}", function.files.size(),
+                                             function.files.size() == 1 ? "" : "s",
+                                             function.files_bytes, function.files_digest)});
+}
+
 void add_settings(const PipelineConfig& config, std::vector<MembershipLine>& lines) {
   for (Setting& setting : settings_of(config, {})) {
     const std::string key = setting.key_path();
@@ -82,6 +95,7 @@ void add_settings(const PipelineConfig& config, std::vector<MembershipLine>& lin
     if (key == "tokens.tokenizer") setting.value = quoted_tokenizer(config.tokens);
     lines.push_back({setting.path(), std::move(setting.value)});
   }
+  add_function(config.tokens, lines);
   const auto& model = config.tokens.model.content;
   if (model == nullptr) return;
   lines.push_back({"tokens.tokenizer.model",

@@ -13,6 +13,7 @@
 namespace batchloom::control {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -175,6 +176,26 @@ TEST(MembershipTest, AModelIsKnownByWhatItHolds) {
   EXPECT_EQ(bpe, with_model("moved/bpe.model"));
   EXPECT_THAT(differences(bpe, with_model("unigram.model")),
               ElementsAre(StartsWith("tokens.tokenizer.model: 9857 bytes, ")));
+}
+
+TEST(MembershipTest, AFunctionIsKnownByItsNameAndWhatItsFilesHold) {
+  const auto with = [](std::string_view function, std::string_view files) {
+    return membership_of_plain(text_with(
+        plain_pipeline_text(), "\"bytes\"",
+        fmt::format("{{ kind = \"python\", function = \"{}\", files = {} }}", function, files)));
+  };
+  const Membership one = with("chat:f", "[\"a.json\"]");
+  EXPECT_THAT(one.text(), HasSubstr("tokens.tokenizer = \"python\"\n"
+                                    "tokens.tokenizer.files = 1 file, 2 bytes, "));
+  EXPECT_THAT(one.text(), HasSubstr("\ntokens.tokenizer.function = \"chat:f\", 17 bytes, "));
+  EXPECT_EQ(one, with("chat:f", "[\"moved/a.json\"]"));
+  EXPECT_THAT(differences(one, with("chat:f", "[\"b.json\"]")),
+              ElementsAre(StartsWith("tokens.tokenizer.files: 1 file, 2 bytes, ")));
+  EXPECT_THAT(differences(one, with("chat:g", "[\"a.json\"]")),
+              ElementsAre(StartsWith("tokens.tokenizer.function: \"chat:f\", 17 bytes, ")));
+  EXPECT_THAT(
+      differences(one, with("chat:f", "[]")),
+      ElementsAre(AllOf(StartsWith("tokens.tokenizer.files: 1 file"), HasSubstr("(nothing)"))));
 }
 
 // --- layout and digests ------------------------------------------------------------------------

@@ -82,6 +82,7 @@ enum class TokenizerKind : std::uint8_t {
   kBytes,          ///< An id for each byte of UTF-8.
   kIds,            ///< Nobody: all sources hold ids.
   kSentencePiece,  ///< A model of sentencepiece.
+  kPython,         ///< A function of Python.
 };
 
 /// A model that a file holds, and the file.
@@ -94,6 +95,20 @@ struct TextModel {
   friend bool operator==(const TextModel& a, const TextModel& b);
 };
 
+/// A function of Python, and what is known of its ids: what its files hold.
+struct TextFunction {
+  std::string name = {};                ///< "module:function".
+  std::vector<std::string> files = {};  ///< That it reads, as they were written.
+  std::string folder = {};              ///< Where its module lies.
+  // The module's source, and all of `files`: bytes, and a digest of them.
+  std::uint64_t source_bytes = 0;
+  std::uint64_t source_digest = 0;
+  std::uint64_t files_bytes = 0;
+  std::uint64_t files_digest = 0;
+
+  friend bool operator==(const TextFunction&, const TextFunction&) = default;
+};
+
 /// How many ids `bytes` makes.
 inline constexpr std::uint32_t kByteIds = 256;
 
@@ -102,8 +117,10 @@ struct TokensConfig {
   TokenizerKind tokenizer = TokenizerKind::kBytes;  ///< Has no default in a file.
   /// Of sentencepiece, which cannot do without.
   TextModel model = {};
-  /// Ids are below this. The default is that of `bytes`, or the model's number of pieces; ids need
-  /// to be told.
+  /// Of python, which cannot do without.
+  TextFunction function = {};
+  /// Ids are below this. The default is that of `bytes`, or the model's number of pieces; ids and
+  /// python need to be told.
   std::uint32_t vocab = kByteIds;
   // Ids before and after each record, never around parts.
   std::vector<sources::TokenId> begin = {};

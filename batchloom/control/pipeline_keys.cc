@@ -49,8 +49,9 @@ constexpr std::array kPipelineKeys = {
                 "one for the whole stream: \"bytes\", \"ids\" or { kind = \"sentencepiece\" }"},
     PipelineKey{"tokens.tokenizer.kind", {kText}, kMembership, "the name of a tokenizer"},
     PipelineKey{"tokens.tokenizer.model", {kText}, kMembership, "a model's file, of sentencepiece"},
+    PipelineKey{"tokens.tokenizer.function", {kText}, kMembership, "\"module:function\" of Python"},
     PipelineKey{
-        "tokens.tokenizer.function", {kText}, kMembership, "\"module:function\" of Python", false},
+        "tokens.tokenizer.files", {kList}, kMembership, "a list of files, of python's function"},
     PipelineKey{"tokens.vocab", {kWhole}, kMembership, "a number that all ids are below"},
     PipelineKey{"tokens.begin", {kList}, kMembership, "a list of ids before each record"},
     PipelineKey{"tokens.end", {kList}, kMembership, "a list of ids after each record"},

@@ -206,7 +206,8 @@ TEST(PipelineKeys, EveryKeyDecidesMembershipOrIsFree) {
   const Membership before = membership_of_plain(plain_pipeline_text());
   // What the tokenizer is shows only together with other sources: MembershipTest looks at it.
   std::set<std::string_view> tried = {"tokens.tokenizer", "tokens.tokenizer.kind",
-                                      "tokens.tokenizer.model"};
+                                      "tokens.tokenizer.model", "tokens.tokenizer.function",
+                                      "tokens.tokenizer.files"};
   for (const KeyChange& change : key_changes()) {
     const PipelineKey* key = find_pipeline_key(change.key);
     ASSERT_NE(key, nullptr) << change.key;

@@ -349,6 +349,44 @@ TEST(PipelineRefusal, ModelsOfTokenizers) {
   }
 }
 
+TEST(PipelineRefusal, FunctionsOfPython) {
+  const auto refusal = [](std::string_view tokenizer) {
+    return refusal_with("\"bytes\"", tokenizer);
+  };
+  EXPECT_THAT(refusal("\"python\""),
+              HasSubstr("line 21: tokens.tokenizer: it needs a function: { kind = \"python\", "
+                        "function = \"module:function\" }"));
+  EXPECT_THAT(refusal("{ kind = \"python\" }"),
+              HasSubstr("line 21: tokens.tokenizer.function is missing"));
+  EXPECT_THAT(refusal("{ kind = \"python\", function = \"chat\" }"),
+              HasSubstr("line 21: tokens.tokenizer.function: 'chat' names no function of Python"));
+  EXPECT_THAT(refusal("{ kind = \"python\", function = \"gone.mod:f\" }"),
+              HasSubstr("line 21: tokens.tokenizer.function: gone/mod.py: there is no such file; "
+                        "the module lies beside the pipeline's file"));
+  EXPECT_THAT(refusal("{ kind = \"python\", function = \"chat:f\", files = [\"gone.json\"] }"),
+              HasSubstr("line 21: tokens.tokenizer.files: gone.json: there is no such file"));
+  EXPECT_THAT(refusal("{ kind = \"python\", function = \"chat:f\", files = [1] }"),
+              HasSubstr("line 21: tokens.tokenizer.files: a file is expected, not"));
+  EXPECT_THAT(refusal("{ kind = \"bytes\", function = \"chat:f\" }"),
+              HasSubstr("line 21: tokens.tokenizer.function: is of kind = \"python\" alone"));
+  EXPECT_THAT(refusal("{ kind = \"bytes\", files = [\"bpe.model\"] }"),
+              HasSubstr("line 21: tokens.tokenizer.files: is of kind = \"python\" alone"));
+  EXPECT_THAT(refusal("{ kind = \"python\", function = \"chat:f\", model = \"bpe.model\" }"),
+              HasSubstr("line 21: tokens.tokenizer.model: is of kind = \"sentencepiece\" alone"));
+  EXPECT_THAT(
+      refusal_with("\"bytes\"\nvocab = 300", "{ kind = \"python\", function = \"chat:f\" }"),
+      HasSubstr("tokens.vocab is missing: a function of Python makes ids, and only it tells "
+                "how many there are"));
+  const std::string python =
+      text_with(plain_pipeline_text(), "\"bytes\"", "{ kind = \"python\", function = \"chat:f\" }");
+  EXPECT_TRUE(parse_plain(text_with(python, "loss_on = \"answer\"", "loss_on = \"mask\"")).is_ok());
+  EXPECT_THAT(parse_plain(text_with(text_with(python, "{ text = \"body\" }", "{ tokens = \"t\" }"),
+                                    "split = {", "loss_on = \"mask\"\nsplit = {"))
+                  .status()
+                  .to_string(),
+              HasSubstr("source.loss_on: \"mask\" needs fields"));
+}
+
 TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
   const auto file = [](std::string_view path) {
     return refusal_with("\"data/code.jsonl\"", fmt::format("\"{}\"", path));
@@ -360,10 +398,6 @@ TEST(PipelineRefusal, WhatIsNotBuiltYetSaysSo) {
               HasSubstr("line 42: source.format: arrow is not built yet"));
   EXPECT_THAT(refusal_with("name = \"code\"", "name = \"code\"\nformat = \"megatorn\""),
               HasSubstr("source.format: \"megatorn\" is unknown; did you mean \"megatron\"?"));
-  EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"python\", function = \"m:f\" }"),
-              HasSubstr("python is not built yet"));
-  EXPECT_THAT(refusal_with("\"bytes\"", "{ kind = \"bytes\", function = \"m:f\" }"),
-              HasSubstr("tokens.tokenizer.function: not built yet"));
   EXPECT_THAT(refusal_with("lead_steps = 64", "codec = \"zstd\""),
               HasSubstr("store.codec: zstd is not built yet; raw is"));
 }

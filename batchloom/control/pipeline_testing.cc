@@ -47,7 +47,12 @@ const NamedFiles& plain_files() {
                   {"data/odd.name", {"data/odd.name"}}},
       .texts = {{"unigram.model", model_text("unigram")},
                 {"bpe.model", model_text("bpe")},
-                {"moved/bpe.model", model_text("bpe")}}};
+                {"moved/bpe.model", model_text("bpe")},
+                {"chat.py", "def f(texts): ..."},
+                {"moved/chat/__init__.py", "def f(texts): ..."},
+                {"moved/a.json", "{}"},
+                {"a.json", "{}"},
+                {"b.json", "{ }"}}};
   return files;
 }
 

@@ -17,7 +17,7 @@ using std::string_view_literals::operator""sv;
 
 constexpr std::array kCodecNames = {"raw"sv};
 constexpr std::array kOverLengthNames = {"split"sv, "truncate"sv, "drop"sv};
-constexpr std::array kTokenizerNames = {"bytes"sv, "ids"sv, "sentencepiece"sv};
+constexpr std::array kTokenizerNames = {"bytes"sv, "ids"sv, "sentencepiece"sv, "python"sv};
 constexpr std::array kSplitRuleNames = {"content"sv, "field"sv, "number"sv};
 constexpr std::array kLossNames = {"all"sv, "answer"sv, "mask"sv};
 
@@ -55,6 +55,12 @@ std::string toml_list(std::span<const std::uint32_t> numbers) {
 
 std::string toml_tokenizer(const TokensConfig& tokens) {
   std::string kind = quoted_name(tokenizer_names(), tokens.tokenizer);
+  if (tokens.tokenizer == TokenizerKind::kPython) {
+    const TextFunction& function = tokens.function;
+    return fmt::format("{{ kind = {}, function = {}{} }}", kind,
+                       planning::toml_quoted(function.name),
+                       function.files.empty() ? "" : ", files = " + toml_list(function.files));
+  }
   if (tokens.tokenizer != TokenizerKind::kSentencePiece) return kind;
   return fmt::format("{{ kind = {}, model = {} }}", kind, planning::toml_quoted(tokens.model.file));
 }

@@ -11,14 +11,11 @@
 #include "batchloom/control/pipeline_text.h"
 #include "batchloom/control/source_reader.h"
 #include "batchloom/control/table_reader.h"
+#include "batchloom/control/text_function_reader.h"
 #include "batchloom/planning/cost_model_toml.h"
 
 namespace batchloom::control {
 namespace {
-
-using std::string_view_literals::operator""sv;
-
-constexpr std::string_view kLaterTokenizer = "python";
 
 constexpr std::uint64_t kMaxLeadSteps = std::uint64_t{1} << 32;
 /// What planning needs memory for before anything runs.
@@ -139,11 +136,16 @@ class PipelineReader {
       inner.need("kind");
       read_tokenizer(inner, "kind");
       read_model(inner);
+      read_text_function(inner, {.file = file_, .inputs = inputs_}, tokens);
     } else if (tokenizer != nullptr) {
       read_tokenizer(table, "tokenizer");
       if (tokens.tokenizer == TokenizerKind::kSentencePiece) {
         table.fault("tokenizer",
                     "it needs a model: { kind = \"sentencepiece\", model = \"t.model\" }");
+      }
+      if (tokens.tokenizer == TokenizerKind::kPython) {
+        table.fault("tokenizer",
+                    "it needs a function: { kind = \"python\", function = \"module:function\" }");
       }
     }
     if (tokens.model.content != nullptr) tokens.vocab = tokens.model.content->pieces();
@@ -153,12 +155,6 @@ class PipelineReader {
   }
 
   void read_tokenizer(TableReader& table, std::string_view key) {
-    std::string name;
-    table.text(key, name);
-    if (name == kLaterTokenizer) {
-      return table.fault(
-          key, fmt::format("{} is not built yet; bytes, ids and sentencepiece are", name));
-    }
     table.one_of(key, tokenizer_names(), config_.tokens.tokenizer);
   }
 
@@ -167,8 +163,6 @@ class PipelineReader {
     const bool takes_model = config_.tokens.tokenizer == TokenizerKind::kSentencePiece;
     if (takes_model) table.need("model");
     table.text("model", model.file);
-    std::string unused;
-    table.text("function", unused);
     if (!table.has("model") || !table.has("kind")) return;
     if (!takes_model) {
       return table.fault("model", "is of kind = \"sentencepiece\" alone");
@@ -241,7 +235,10 @@ class PipelineReader {
       }
       notes_.lines.emplace(source_path(i), item.line);
       TableReader table(item, "source", source_path(i), notes_);
-      config_.sources.push_back(read_source(table, {.file = file_, .inputs = inputs_}));
+      config_.sources.push_back(
+          read_source(table, {.file = file_,
+                              .inputs = inputs_,
+                              .gives_masks = config_.tokens.tokenizer == TokenizerKind::kPython}));
     }
   }
 

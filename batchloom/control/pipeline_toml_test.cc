@@ -188,6 +188,25 @@ TEST(PipelineToml, AModelIsReadAndKeepsItsName) {
   EXPECT_EQ(again->config, pipeline->config);
 }
 
+TEST(PipelineToml, AFunctionIsReadAndNotCalled) {
+  const std::string text =
+      text_with(plain_pipeline_text(), "\"bytes\"",
+                "{ kind = \"python\", function = \"chat:f\", files = [\"a.json\", \"b.json\"] }");
+  const Result<PipelineFile> pipeline = parse_plain(text);
+  ASSERT_TRUE(pipeline.is_ok()) << pipeline.status().to_string();
+  const TextFunction& function = pipeline->config.tokens.function;
+  EXPECT_EQ(function.name, "chat:f");
+  EXPECT_EQ(function.folder, ".");
+  EXPECT_EQ(function.source_bytes, 17u);
+  EXPECT_EQ(function.files_bytes, 5u);
+  EXPECT_THAT(describe(*pipeline),
+              HasSubstr("tokenizer = { kind = \"python\", function = \"chat:f\", files = "
+                        "[\"a.json\", \"b.json\"] }\n"));
+  const Result<PipelineFile> again = parse_plain(describe(*pipeline));
+  ASSERT_TRUE(again.is_ok()) << again.status().to_string();
+  EXPECT_EQ(again->config, pipeline->config);
+}
+
 TEST(PipelineToml, WhatItNamesAndCannotReadIsNamed) {
   EXPECT_EQ(refusal_with("\"h200-llama7b\"", "\"mine.toml\""),
             "invalid: p.toml: line 27: balance.cost_model: mine.toml: there is no such file");

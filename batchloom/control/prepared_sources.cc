@@ -75,6 +75,24 @@ class IndexReport {
   std::size_t told_ BL_GUARDED_BY(mutex_) = 0;  // All before were told of.
 };
 
+/// What a tokenizer started for the indexing ends with it.
+class BatchWorkers {
+ public:
+  explicit BatchWorkers(const sources::BatchTokenizer* tokenizer) : tokenizer_(tokenizer) {}
+  ~BatchWorkers() {
+    if (tokenizer_ != nullptr) tokenizer_->stop();
+  }
+  BatchWorkers(const BatchWorkers&) = delete;
+  BatchWorkers& operator=(const BatchWorkers&) = delete;
+
+  Status start(std::size_t threads) const {
+    return tokenizer_->start(static_cast<std::uint32_t>(threads));
+  }
+
+ private:
+  const sources::BatchTokenizer* tokenizer_;
+};
+
 }  // namespace
 
 PreparedSources::PreparedSources(const PipelineConfig& config, Runtime& runtime,
@@ -87,7 +105,7 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
                                                                const IndexingOptions& options,
                                                                const CallOptions& call) {
   std::unique_ptr<PreparedSources> prepared(new PreparedSources(config, runtime, options.calls));
-  BL_ASSIGN_OR_RETURN(prepared->tokenizer_, make_tokenizer(config.tokens));
+  BL_ASSIGN_OR_RETURN(prepared->tokenizer_, make_tokenizer(config.tokens, options.python));
   BL_ASSIGN_OR_RETURN(prepared->openers_, make_openers(config, *prepared->tokenizer_));
   BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
   BL_RETURN_IF_ERROR(prepared->key_all(files, runtime, options, call));
@@ -108,6 +126,14 @@ Status PreparedSources::index_all(objstore::FileOps& files, Runtime& runtime,
                                   const IndexingOptions& options, const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(const auto shards,
                       unindexed_shards(config_, openers_, options.folder, options.calls));
+  const auto with_batches = std::ranges::count_if(shards, [&](const UnindexedShard& shard) {
+    return openers_[shard.source.value].batches() != nullptr;
+  });
+  // By this thread, which waits until all is done: workers end with the thread that started them.
+  const auto workers = std::min<std::size_t>(std::max(options.workers, 1U),
+                                             static_cast<std::size_t>(with_batches));
+  const BatchWorkers batch_workers(tokenizer_->batches());
+  if (workers > 0) BL_RETURN_IF_ERROR(batch_workers.start(workers));
   IndexReport report(options);
   return for_each_number(runtime, options.workers, shards.size(), [&](std::size_t i) {
     const UnindexedShard& shard = shards[i];

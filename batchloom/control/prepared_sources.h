@@ -29,7 +29,8 @@ struct ShardIndexed {
 
 struct IndexingOptions {
   std::uint32_t workers = 2;
-  std::string folder = {};  ///< Of indexes; empty: beside shards.
+  std::string folder = {};             ///< Of indexes; empty: beside shards.
+  sources::PythonOptions python = {};  ///< Of a tokenizer that is a function of Python.
   /// Called in the order of the shards, by one thread at a time.
   std::function<void(const ShardIndexed&)> on_shard = {};
   /// Told of every call to a file system, where it is there; it outlives the sources.
@@ -72,6 +73,7 @@ class PreparedSources {
   Result<std::string> first_bad_of(model::SourceId source, model::ShardIndex shard,
                                    const CallOptions& call);
   Status check_shards(model::SourceId source, const CallOptions& call);
+  /// With as many workers of Python as threads, where any of the shards needs them.
   Status index_all(objstore::FileOps& files, Runtime& runtime, const IndexingOptions& options,
                    const CallOptions& call);
   Status key_all(objstore::FileOps& files, Runtime& runtime, const IndexingOptions& options,

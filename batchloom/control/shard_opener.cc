@@ -67,6 +67,8 @@ Result<ShardOpener> ShardOpener::create(const SourceConfig& source, const ImageC
 sources::RecordRules ShardOpener::rules() const {
   Digest digest;
   digest.add_text(to_string(format_));
+  const bool is_masked = format_ == SourceFormat::kText && loss_on_ != sources::LossOn::kAll;
+  if (is_masked) digest.add_text(sources::to_string(loss_on_));
   if (has_fields()) {
     add_fields(digest, fields_);
     digest.add_text(sources::to_string(loss_on_));
@@ -99,26 +101,45 @@ std::vector<std::string> ShardOpener::files(const std::string& path) const {
   return pair.is_ok() ? std::vector{pair->data, pair->index} : std::vector{path};
 }
 
+const sources::BatchTokenizer* ShardOpener::batches() const {
+  const bool holds_ids =
+      format_ == SourceFormat::kMegatron || std::holds_alternative<sources::TokenFields>(fields_);
+  return holds_ids ? nullptr : tokenizer_->batches();
+}
+
 Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
+    std::unique_ptr<sources::ByteReader> file, sources::FilePool& pool,
+    const CallOptions& call) const {
+  BL_ASSIGN_OR_RETURN(auto records, open_records(std::move(file), pool, call));
+  if (batches() == nullptr) return records;
+  return sources::open_tokenizing(
+      std::move(records),
+      {.has_answers = std::holds_alternative<sources::AnswerFields>(fields_), .loss_on = loss_on_},
+      *batches());
+}
+
+Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open_records(
     std::unique_ptr<sources::ByteReader> file, sources::FilePool& pool,
     const CallOptions& call) const {
   if (format_ == SourceFormat::kJsonl) {
     const sources::Compression compression = sources::compression_of(file->name());
-    return sources::open_jsonl_file({.bytes = std::move(file), .compression = compression},
-                                    {.fields = fields_, .loss_on = loss_on_, .limits = limits()},
-                                    *tokenizer_, call);
+    return sources::open_jsonl_file(
+        {.bytes = std::move(file), .compression = compression},
+        {.fields = fields_, .loss_on = records_loss(), .limits = limits()}, *tokenizer_, call);
   }
   if (format_ == SourceFormat::kParquet) {
-    return sources::open_parquet(
-        std::move(file),
-        {.fields = fields_, .loss_on = loss_on_, .pictures = pictures_, .limits = limits()},
-        *tokenizer_, call);
+    return sources::open_parquet(std::move(file),
+                                 {.fields = fields_,
+                                  .loss_on = records_loss(),
+                                  .pictures = pictures_,
+                                  .limits = limits()},
+                                 *tokenizer_, call);
   }
   if (format_ == SourceFormat::kTar) {
     const sources::Compression compression = sources::compression_of(file->name());
     return sources::open_tar_file(
         {.bytes = std::move(file), .compression = compression},
-        {.fields = fields_, .loss_on = loss_on_, .pictures = pictures_, .limits = limits()},
+        {.fields = fields_, .loss_on = records_loss(), .pictures = pictures_, .limits = limits()},
         *tokenizer_, call);
   }
   if (format_ == SourceFormat::kText) {

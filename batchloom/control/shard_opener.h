@@ -11,6 +11,7 @@
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
 #include "batchloom/control/pipeline_config.h"
+#include "batchloom/sources/batch_tokenizer.h"
 #include "batchloom/sources/file_pool.h"
 #include "batchloom/sources/record_fields.h"
 #include "batchloom/sources/record_pictures.h"
@@ -43,6 +44,8 @@ class ShardOpener {
   const sources::PictureSettings& pictures() const { return pictures_; }
   /// Where in a record its picture begins: behind the ids that are put before each.
   std::size_t picture_begin() const { return tokenizer_->settings().begin.size(); }
+  /// The tokenizer that takes its texts in batches; null where it has none, or holds ids.
+  const sources::BatchTokenizer* batches() const;
   /// Of ids of this vocabulary, in an index: 2 or 4.
   std::uint8_t id_width_bytes() const;
 
@@ -59,6 +62,15 @@ class ShardOpener {
 
   ShardOpener(const SourceConfig& source, const ImageConfig& image,
               const sources::Tokenizer& tokenizer);
+
+  /// The records with their ids, or, of batches(), with their texts.
+  Result<std::unique_ptr<sources::ShardReader>> open_records(
+      std::unique_ptr<sources::ByteReader> file, sources::FilePool& pool,
+      const CallOptions& call) const;
+  /// What readers of records are to make of masks; those of batches() come later.
+  sources::LossOn records_loss() const {
+    return batches() == nullptr ? loss_on_ : sources::LossOn::kAll;
+  }
 
   /// Of records, where the tokenizer bounds texts.
   sources::ReadLimits limits() const;

@@ -183,11 +183,17 @@ LossOn natural_loss(const std::optional<sources::RecordFields>& fields) {
   return tokens != nullptr && !tokens->loss_mask.empty() ? LossOn::kMask : LossOn::kAll;
 }
 
-void read_loss(TableReader& table, SourceConfig& source) {
+bool has_text(const SourceConfig& source) {
+  return source.format != SourceFormat::kMegatron &&
+         !(source.fields && std::holds_alternative<sources::TokenFields>(*source.fields));
+}
+
+void read_loss(TableReader& table, const SourceContext& context, SourceConfig& source) {
   const LossOn natural = natural_loss(source.fields);
   source.loss_on = natural;
   table.one_of("loss_on", loss_names(), source.loss_on);
   if (source.loss_on == LossOn::kAll || source.loss_on == natural) return;
+  if (source.loss_on == LossOn::kMask && context.gives_masks && has_text(source)) return;
   table.fault("loss_on", source.loss_on == LossOn::kAnswer
                              ? "\"answer\" needs fields = { prompt = ..., answer = ... }"
                              : "\"mask\" needs fields = { tokens = ..., loss_mask = ... }");
@@ -304,7 +310,7 @@ SourceConfig read_source(TableReader& table, const SourceContext& context) {
   read_source_name(table, source);
   read_files(table, context, source);
   read_fields(table, source);
-  read_loss(table, source);
+  read_loss(table, context, source);
   read_split(table, source);
   read_split_by(table, source);
   read_source_weight(table, source);

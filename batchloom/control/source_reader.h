@@ -14,6 +14,8 @@ namespace batchloom::control {
 struct SourceContext {
   const std::string& file;  ///< The pipeline's.
   const PipelineInputs& inputs;
+  /// Whether the tokenizer can give masks with its ids.
+  bool gives_masks = false;
 };
 
 /// What the table says. Faults are noted; what they concern keeps its default.

@@ -14,6 +14,7 @@ std::string_view to_string(BadRecordReason reason) {
     case BadRecordReason::kTokenId: return "token_id";
     case BadRecordReason::kPicture: return "picture";
     case BadRecordReason::kNotText: return "not_text";
+    case BadRecordReason::kTokenizer: return "tokenizer";
   }
   return "unknown";
 }

@@ -28,13 +28,14 @@ namespace batchloom::sources {
 
 /// Why a record cannot be used.
 enum class BadRecordReason : std::uint8_t {
-  kTooLarge,  ///< More bytes than ReadLimits allow.
-  kEncoding,  ///< No UTF-8, or an escape that is no character.
-  kSyntax,    ///< Not what the format says a record is.
-  kField,     ///< A field is missing, null, there twice, or of another type or length.
-  kTokenId,   ///< An id below 0, or at or above the vocabulary.
-  kPicture,   ///< Neither JPEG nor PNG, or one that does not decode.
-  kNotText,   ///< A picture, say, where tokens were expected.
+  kTooLarge,   ///< More bytes than ReadLimits allow.
+  kEncoding,   ///< No UTF-8, or an escape that is no character.
+  kSyntax,     ///< Not what the format says a record is.
+  kField,      ///< A field is missing, null, there twice, or of another type or length.
+  kTokenId,    ///< An id below 0, or at or above the vocabulary.
+  kPicture,    ///< Neither JPEG nor PNG, or one that does not decode.
+  kNotText,    ///< A picture, say, where tokens were expected.
+  kTokenizer,  ///< The function that makes ids of its texts raises an exception.
 };
 
 /// "too_large", "encoding", ...

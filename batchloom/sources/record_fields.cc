@@ -31,12 +31,14 @@ Status check_names(std::span<const NamedField> fields) {
                                      fields[0].first, fields[1].first, *fields[0].second));
 }
 
-Status check_loss(const RecordFields& fields, LossOn loss_on) {
+Status check_loss(const RecordFields& fields, LossOn loss_on, const Tokenizer& tokenizer) {
   if (loss_on == LossOn::kAnswer && !std::holds_alternative<AnswerFields>(fields)) {
     return Status::invalid("loss_on: \"answer\" needs the fields prompt and answer");
   }
   const auto* tokens = std::get_if<TokenFields>(&fields);
-  if (loss_on == LossOn::kMask && (tokens == nullptr || tokens->loss_mask.empty())) {
+  const bool gets_mask = tokens == nullptr && tokenizer.batches() != nullptr;
+  const bool has_mask = tokens != nullptr && !tokens->loss_mask.empty();
+  if (loss_on == LossOn::kMask && !has_mask && !gets_mask) {
     return Status::invalid("loss_on: \"mask\" needs the fields tokens and loss_mask");
   }
   return Status::ok();
@@ -55,7 +57,7 @@ std::string_view to_string(LossOn loss_on) {
 
 Status check_fields(const RecordFields& fields, LossOn loss_on, const Tokenizer& tokenizer) {
   BL_RETURN_IF_ERROR(check_names(names_of(fields)));
-  BL_RETURN_IF_ERROR(check_loss(fields, loss_on));
+  BL_RETURN_IF_ERROR(check_loss(fields, loss_on, tokenizer));
   if (tokenizer.takes_text() || std::holds_alternative<TokenFields>(fields)) return Status::ok();
   return Status::invalid(fmt::format(
       "fields: the tokenizer {} takes no text; name a field of ids as tokens", tokenizer.kind()));

@@ -42,7 +42,8 @@ using RecordFields = std::variant<TextField, AnswerFields, TokenFields>;
 enum class LossOn : std::uint8_t {
   kAll,     ///< All; a loss mask is not looked at.
   kAnswer,  ///< Those of the answer. Needs AnswerFields.
-  kMask,    ///< Those that the mask marks. Needs TokenFields with one.
+  /// Those that the mask marks. Needs TokenFields with one, or a tokenizer that gives masks.
+  kMask,
 };
 
 /// "all", "answer", "mask".

@@ -27,6 +27,7 @@ void finish_record(const TokenSettings& settings, LossOn loss_on, Record& out) {
 void drop_record(Record& out) {
   out.ids.clear();
   out.loss_mask.clear();
+  out.texts = {};
 }
 
 std::optional<std::string> check_ids(const Record& record, std::size_t first, std::uint32_t vocab) {

@@ -9,12 +9,18 @@
 
 namespace batchloom::sources {
 
+Status add_text(std::string_view text, bool is_answer, const Tokenizer& tokenizer, Record& out) {
+  if (tokenizer.batches() == nullptr) return tokenizer.encode(text, out.ids);
+  (is_answer ? out.texts.answer : out.texts.text) = text;
+  return Status::ok();
+}
+
 Result<std::optional<std::string>> add_texts(const RecordTexts& texts, LossOn loss_on,
                                              const Tokenizer& tokenizer, Record& out) {
   const std::size_t first = out.ids.size();
-  BL_RETURN_IF_ERROR(tokenizer.encode(texts.text, out.ids));
+  BL_RETURN_IF_ERROR(add_text(texts.text, false, tokenizer, out));
   const std::size_t answer = out.ids.size();
-  BL_RETURN_IF_ERROR(tokenizer.encode(texts.answer, out.ids));
+  BL_RETURN_IF_ERROR(add_text(texts.answer, true, tokenizer, out));
   if (loss_on == LossOn::kAnswer) {
     out.loss_mask.assign(answer, 0);
     out.loss_mask.resize(out.ids.size(), 1);

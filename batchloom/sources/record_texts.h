@@ -20,6 +20,10 @@ struct RecordTexts {
   std::string_view answer;
 };
 
+/// Adds the ids of a text behind those that `out` has; a tokenizer that takes batches gets the text
+/// later, from out.texts, where it is the answer or not.
+Status add_text(std::string_view text, bool is_answer, const Tokenizer& tokenizer, Record& out);
+
 /// Adds their ids behind those that `out` has, and with LossOn::kAnswer the mask of all: nullopt,
 /// or which id is outside of the vocabulary.
 Result<std::optional<std::string>> add_texts(const RecordTexts& texts, LossOn loss_on,

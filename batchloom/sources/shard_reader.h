@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -25,6 +26,14 @@ struct RecordPlace {
   friend bool operator==(const RecordPlace&, const RecordPlace&) = default;
 };
 
+/// The text or the prompt, and the answer, of a record whose ids are made later.
+struct OwnedTexts {
+  std::string text = {};
+  std::string answer = {};
+
+  friend bool operator==(const OwnedTexts&, const OwnedTexts&) = default;
+};
+
 /// One record, tokenized.
 struct Record {
   RecordPlace place;
@@ -32,6 +41,8 @@ struct Record {
   std::vector<TokenId> ids;
   /// Per id: 1 where the loss counts it as the label of the id before it, else 0. Empty: all count.
   std::vector<std::uint8_t> loss_mask;
+  /// Of a reader whose tokenizer takes texts in batches (batch_tokenizer.h), instead of ids.
+  OwnedTexts texts = {};
 
   friend bool operator==(const Record&, const Record&) = default;
 };

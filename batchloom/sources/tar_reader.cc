@@ -15,6 +15,7 @@
 #include "batchloom/sources/faults.h"
 #include "batchloom/sources/jsonl_parser.h"
 #include "batchloom/sources/record_ids.h"
+#include "batchloom/sources/record_texts.h"
 #include "batchloom/sources/tar_archive.h"
 #include "batchloom/sources/tar_fields.h"
 #include "batchloom/sources/tar_scan.h"
@@ -244,7 +245,7 @@ class TarReader final : public ShardReader {
     const std::size_t first = out.ids.size();
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       const std::size_t begin = out.ids.size();
-      BL_ASSIGN_OR_RETURN(const auto fault, add_text(*parts_[i], out));
+      BL_ASSIGN_OR_RETURN(const auto fault, add_part(*parts_[i], i > 0, out));
       if (fault) return std::optional(bad_part(name, *parts_[i], *fault));
       if (settings_.loss_on != LossOn::kAnswer) continue;
       out.loss_mask.resize(begin, 0);
@@ -256,7 +257,7 @@ class TarReader final : public ShardReader {
     return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
   }
 
-  Result<std::optional<JsonlFault>> add_text(SamplePart& part, Record& out) const {
+  Result<std::optional<JsonlFault>> add_part(SamplePart& part, bool is_answer, Record& out) const {
     std::string_view text = part.text();
     if (part.is_json()) {
       RecordTexts texts;
@@ -266,7 +267,8 @@ class TarReader final : public ShardReader {
     } else if (const auto wrong = text_fault(text)) {
       return std::optional(JsonlFault{BadRecordReason::kEncoding, *wrong});
     }
-    BL_RETURN_IF_ERROR(tokenizer_.encode(part.is_json() ? text : without_mark(text), out.ids));
+    if (!part.is_json()) text = without_mark(text);
+    BL_RETURN_IF_ERROR(add_text(text, is_answer, tokenizer_, out));
     return std::optional<JsonlFault>();
   }
 

@@ -9,6 +9,7 @@
 #include "batchloom/base/bytes.h"
 #include "batchloom/sources/faults.h"
 #include "batchloom/sources/record_ids.h"
+#include "batchloom/sources/record_texts.h"
 #include "batchloom/sources/utf8.h"
 
 namespace batchloom::sources {
@@ -60,7 +61,7 @@ class TextReader final : public ShardReader {
     }
     start_record(tokenizer_.settings(), out);
     const std::size_t first = out.ids.size();
-    BL_RETURN_IF_ERROR(tokenizer_.encode(without_mark(text), out.ids));
+    BL_RETURN_IF_ERROR(add_text(without_mark(text), false, tokenizer_, out));
     if (const auto wrong_id = check_ids(out, first, tokenizer_.settings().vocab)) {
       return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
     }

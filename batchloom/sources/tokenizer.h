@@ -26,6 +26,8 @@ Status check_token_settings(const TokenSettings& settings);
 /// Ids fit an int32.
 inline constexpr std::uint32_t kMaxVocab = std::uint32_t{1} << 31;
 
+class BatchTokenizer;
+
 /// Turns text into ids. Immutable; thread-safe.
 class Tokenizer {
  public:
@@ -38,6 +40,8 @@ class Tokenizer {
   virtual bool takes_text() const = 0;
   /// Longer texts are not taken.
   virtual std::uint64_t max_text_bytes() const { return kMaxRecordBytes; }
+  /// Of a tokenizer that takes texts in batches: itself. Null for all others.
+  virtual const BatchTokenizer* batches() const { return nullptr; }
   /// Appends the ids of `text`, which is UTF-8. Precondition: takes_text(). An id may be outside of
   /// the vocabulary: who builds the record looks at that.
   virtual Status encode(std::string_view text, std::vector<TokenId>& ids) const = 0;
