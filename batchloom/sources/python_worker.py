@@ -111,7 +111,7 @@ def pack_mask(value: object, ids: int, record: int) -> bytes:
 
 def has_mask(encoded: object) -> bool:
     """(ids, mask), and not two ids."""
-    return isinstance(encoded, tuple) and len(encoded) == 2 and plain(encoded[0]) is not None
+    return isinstance(encoded, tuple) and len(encoded) == 2 and hasattr(encoded[0], "__len__")
 
 
 def pack_record(encoded: object, record: int) -> bytes:

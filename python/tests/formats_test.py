@@ -3,7 +3,9 @@
 
 import json
 import random
+import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -184,6 +186,43 @@ def test_every_format_gives_every_rank_the_same_tensors(
         assert of_format == given["plain"], name
 
 
+# As "bytes" does it, and in batches.
+FUNCTION = """
+def encode(records):
+    if isinstance(records[0], str):
+        return [list(text.encode()) for text in records]
+    return [pair_ids(**pair) for pair in records]
+
+
+def pair_ids(prompt, answer):
+    first, last = prompt.encode(), answer.encode()
+    return [*first, *last], [0] * len(first) + [1] * len(last)
+"""
+
+
+def with_function(text: str) -> str:
+    call = '{ kind = "python", function = "tok:encode" }'
+    return text.replace('tokenizer = "bytes"', f"tokenizer = {call}")
+
+
+@pytest.mark.parametrize("order", ["file", "random"])
+def test_a_function_of_python_gives_the_same_for_every_format(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setenv("BATCHLOOM_PYTHON", sys.executable)
+    given = {}
+    for name in ("bytes", *FORMATS):
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "tok.py").write_text(FUNCTION)
+        write_sources(folder, FORMATS.get(name, write_plain))
+        text = pipeline_for(name, order)
+        given[name] = run_pipeline(run, folder, text if name == "bytes" else with_function(text))
+    assert len(given["bytes"][0]) > 5
+    for name, of_format in given.items():
+        assert of_format == given["bytes"], name
+
+
 def write_tree(path: Path, records: Records) -> None:
     """A file a record, and beside them what a pattern does not name."""
     for number, record in enumerate(records):
@@ -196,7 +235,10 @@ def write_tree(path: Path, records: Records) -> None:
 
 
 @pytest.mark.parametrize("order", ["file", "random"])
-def test_a_tree_of_files_gives_what_lines_give(run: Run, tmp_path: Path, order: str) -> None:
+def test_a_tree_of_files_gives_what_lines_give(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setenv("BATCHLOOM_PYTHON", sys.executable)
     docs_only = PIPELINE.format(order=order).partition('[[source]]\nname = "chats"')[0]
     rng = random.Random(12)
     records = records_of(rng, 120, "text")
@@ -210,5 +252,8 @@ def test_a_tree_of_files_gives_what_lines_give(run: Run, tmp_path: Path, order: 
         if write is write_tree:
             text += 'format = "text"\n'
         given.append(run_pipeline(run, folder, text))
+        (folder / "tok.py").write_text(FUNCTION)
+        shutil.rmtree(folder / "stream")
+        given.append(run_pipeline(run, folder, with_function(text)))
     assert len(given[0][0]) > 3
-    assert given[0] == given[1]
+    assert all(of_files == given[0] for of_files in given)
