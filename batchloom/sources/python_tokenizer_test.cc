@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "batchloom/base/real_runtime.h"
+
 namespace batchloom::sources {
 namespace {
 
@@ -202,9 +204,20 @@ TEST_F(PythonTokenizerTest, AWorkerThatEndsIsNamedWithWhatItPrinted) {
 }
 
 TEST_F(PythonTokenizerTest, AWorkerThatHangsEndsByTheTimeForABatchAndByTheStop) {
-  EXPECT_EQ(failure("import time; time.sleep(600)", {.max_time = std::chrono::milliseconds(300)}),
-            "unavailable: tokenizer tok:f: a.jsonl: records 10 to 11: its process: the deadline "
-            "passed");
+  EXPECT_THAT(failure("import time; time.sleep(600)", {.max_time = std::chrono::milliseconds(300)}),
+              AllOf(StartsWith("unavailable: tokenizer tok:f: a.jsonl: "),
+                    HasSubstr("its process: the deadline passed")));
+  write_module(
+      "import time\n"
+      "def f(texts):\n"
+      "    if texts == ['hang']: time.sleep(600)\n"
+      "    return [[1] for t in texts]\n");
+  const auto awake = tokenizer();
+  ASSERT_TRUE(awake->batches()->encode_batch(batch_of({"a"}), {}).is_ok());
+  const Time soon = make_real_runtime()->now() + std::chrono::milliseconds(50);
+  EXPECT_EQ(
+      awake->batches()->encode_batch(batch_of({"hang"}), {.deadline = soon}).status().to_string(),
+      "unavailable: tokenizer tok:f: a.jsonl: record 10: its process: the deadline passed");
   write_module("import time\ntime.sleep(600)\n");
   std::stop_source stop;
   stop.request_stop();
