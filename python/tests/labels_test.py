@@ -5,6 +5,7 @@ must be is reckoned from the files, by the formula of docs/formats/jsonl.md and 
 import json
 import random
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -160,6 +161,40 @@ def test_labels_are_those_that_the_loss_shall_count(
         assert rows[source]["valid_labels"] == labels
         valid -= labels
     assert valid == 0
+
+
+# Turns as a chat template makes them; what follows an answer is learned with it.
+CHAT_MODULE = """
+def encode(chats):
+    return [encode_chat(**chat) for chat in chats]
+
+
+def encode_chat(prompt, answer):
+    asked, answered = f"<{prompt}>".encode(), f"{answer}.".encode()
+    return [*asked, *answered], [0] * len(asked) + [1] * len(answered)
+"""
+
+
+def test_a_chat_function_trains_on_what_its_mask_marks(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BATCHLOOM_PYTHON", sys.executable)
+    (tmp_path / "chat.py").write_text(CHAT_MODULE)
+    rng = random.Random(1)
+    records = write_records(tmp_path / "chats.jsonl", rng, 40)
+    source = '[[source]]\nname = "chats"\nfiles = "chats.jsonl"\n'
+    source += 'fields = { prompt = "q", answer = "a" }\nexhausted = "drop"\n'
+    tokenizer = '{ kind = "python", function = "chat:encode" }'
+    (tmp_path / "p.toml").write_text(PIPELINE.format(tokenizer=tokenizer) + source)
+    run("run", tmp_path / "p.toml", "--fsync=none")
+    sources, _ = delivered(tmp_path / "stream")
+    assert len(sources[0]) == 40
+    for record, chat in enumerate(records):
+        asked, answered = f"<{chat['q']}>".encode(), f"{chat['a']}.".encode()
+        ids = [*BEGIN, *asked, *answered, *END]
+        mask = [0] * (len(BEGIN) + len(asked)) + [1] * (len(answered) + len(END))
+        got = [sources[0][record][at] for at in range(len(ids))]
+        assert got == list(zip(ids, labels_of(ids, mask), strict=True)), record
 
 
 def test_a_chat_data_set_trains_on_answers_alone(run: Run, tmp_path: Path) -> None:
