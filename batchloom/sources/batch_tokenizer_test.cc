@@ -129,6 +129,38 @@ TEST(BatchTokenizer, BadRecordsAreNamedWhereverTheyWereFound) {
   EXPECT_THAT(record.ids, ElementsAre('b'));
 }
 
+/// Three texts, and what reading the last one comes to.
+class LastFails final : public ShardReader {
+ public:
+  explicit LastFails(Status last) : last_(std::move(last)) {}
+
+  std::string_view name() const override { return "a.jsonl"; }
+  std::uint64_t records() const override { return 3; }
+  Result<std::optional<BadRecord>> read(std::uint64_t record, const CallOptions&,
+                                        Record& out) override {
+    if (record == 2 && !last_.is_ok()) return last_;
+    out.texts.text = "x";
+    return std::optional<BadRecord>();
+  }
+
+ private:
+  const Status last_;
+};
+
+TEST(BatchTokenizer, AFaultOfTheShardComesWithItsRecordAndStorageMakesNoSmallerBatch) {
+  const BatchesOfBytes tokenizer;
+  Record record;
+  const auto faulty =
+      open_tokenizing(std::make_unique<LastFails>(Status::corruption("cut")), {}, tokenizer);
+  EXPECT_TRUE(faulty->read(0, {}, record).is_ok());
+  EXPECT_TRUE(faulty->read(2, {}, record).is(ErrorKind::kCorruption));
+  EXPECT_THAT(tokenizer.batches, ElementsAre(std::pair(0U, 2U)));
+  const auto slow =
+      open_tokenizing(std::make_unique<LastFails>(Status::unavailable("slow")), {}, tokenizer);
+  EXPECT_TRUE(slow->read(0, {}, record).is(ErrorKind::kUnavailable));
+  EXPECT_EQ(tokenizer.batches.size(), 1U);
+}
+
 TEST(BatchTokenizer, WhatFailedCanBeAskedForAgain) {
   BatchesOfBytes tokenizer;
   const auto reader = texts_of({"a", "b"}, tokenizer);
