@@ -188,7 +188,7 @@ void ChildProcess::tell_lines() {
     if (command_.on_line) command_.on_line(line);
   };
   std::string_view left = line_;
-  for (std::size_t end = left.find('\n'); end != left.npos; end = left.find('\n')) {
+  for (std::size_t end = left.find('\n'); end != std::string_view::npos; end = left.find('\n')) {
     tell(left.substr(0, end));
     left.remove_prefix(end + 1);
   }
@@ -211,7 +211,7 @@ Status ChildProcess::ended() {
 }
 
 std::string ChildProcess::last_lines() const {
-  const std::size_t end = last_.find_last_not_of("\n");
+  const std::size_t end = last_.find_last_not_of('\n');
   return end == std::string::npos ? std::string() : last_.substr(0, end + 1);
 }
 

@@ -37,7 +37,9 @@ class BatchesOfBytes : public BatchTokenizer {
     std::vector<EncodedText> all;
     for (const auto& [record, texts] : batch.entries) {
       EncodedText& encoded = all.emplace_back();
-      for (const unsigned char c : texts.text + texts.answer) encoded.ids.push_back(c);
+      for (const char c : texts.text + texts.answer) {
+        encoded.ids.push_back(static_cast<unsigned char>(c));
+      }
       if (batch.has_answers) {
         encoded.mask.emplace(texts.text.size(), std::uint8_t{0});
         encoded.mask->resize(encoded.ids.size(), 1);
