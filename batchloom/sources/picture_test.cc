@@ -169,8 +169,8 @@ TEST(PictureTest, WithoutPixelsIsRefused) {
 }
 
 TEST(PictureTest, InterlacedOrNotHasTheSamePixels) {
-  for (const std::uint32_t channels : {1, 2, 3, 4}) {
-    for (const std::uint32_t bits : {8, 16}) {
+  for (const std::uint32_t channels : {1U, 2U, 3U, 4U}) {
+    for (const std::uint32_t bits : {8U, 16U}) {
       for (const PictureSize& size : {PictureSize{1, 1}, PictureSize{3, 2}, PictureSize{17, 23}}) {
         const PngPixels pixels{.size = size,
                                .channels = channels,
