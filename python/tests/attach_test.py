@@ -92,9 +92,13 @@ def test_without_rank_0_the_others_end_at_their_deadline(folder: Path) -> None:
 
 def test_a_second_job_takes_the_producer_that_there_is(folder: Path) -> None:
     first = bl.attach(pipeline(), rank=0, world_size=1, group="a")
+    assert next(first).step == 0
+    (producer,) = producers_of(folder)
     second = bl.attach(pipeline(), rank=0, world_size=1, group="b")
-    assert next(first).step == next(second).step == 0
-    assert len(producers_of(folder)) == 1
+    assert next(second).step == 0
+    assert next(first).step == 1
+    assert producers_of(folder) == [producer]
+    assert second._producer._process is None
     second.close()
     first.close()
 
