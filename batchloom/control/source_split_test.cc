@@ -142,7 +142,7 @@ TEST_F(SourceSplitTest, ByNumberTheyHaveOthers) {
 TEST_F(SourceSplitTest, EqualRecordsFallTogether) {
   std::vector<Letter> all = letters(300);
   for (std::size_t i = 0; i < 300; ++i) all.push_back({"a copyist", all[i].text});
-  write(all, 100);
+  write(all, 70);
   for (const auto& [name, texts] : all_splits()) {
     for (const std::string& text : texts) EXPECT_EQ(texts.count(text), 2U) << name << ": " << text;
   }
