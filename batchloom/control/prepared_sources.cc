@@ -130,8 +130,8 @@ Status PreparedSources::index_all(objstore::FileOps& files, Runtime& runtime,
     return openers_[shard.source.value].batches() != nullptr;
   });
   // By this thread, which waits until all is done: workers end with the thread that started them.
-  const auto workers = std::min<std::size_t>(std::max(options.workers, 1U),
-                                             static_cast<std::size_t>(with_batches));
+  const auto workers =
+      std::min<std::size_t>(std::max(options.workers, 1U), static_cast<std::size_t>(with_batches));
   const BatchWorkers batch_workers(tokenizer_->batches());
   if (workers > 0) BL_RETURN_IF_ERROR(batch_workers.start(workers));
   IndexReport report(options);

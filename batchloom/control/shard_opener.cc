@@ -128,12 +128,10 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open_records(
         {.fields = fields_, .loss_on = records_loss(), .limits = limits()}, *tokenizer_, call);
   }
   if (format_ == SourceFormat::kParquet) {
-    return sources::open_parquet(std::move(file),
-                                 {.fields = fields_,
-                                  .loss_on = records_loss(),
-                                  .pictures = pictures_,
-                                  .limits = limits()},
-                                 *tokenizer_, call);
+    return sources::open_parquet(
+        std::move(file),
+        {.fields = fields_, .loss_on = records_loss(), .pictures = pictures_, .limits = limits()},
+        *tokenizer_, call);
   }
   if (format_ == SourceFormat::kTar) {
     const sources::Compression compression = sources::compression_of(file->name());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "batchloom/base/bytes.h"
+#include "batchloom/sources/picture_testing.h"
 #include "batchloom/sources/reader_conformance_testing.h"
 #include "batchloom/sources/tar_fields.h"
 #include "batchloom/sources/tar_scan.h"
@@ -20,6 +21,7 @@ namespace batchloom::sources {
 namespace {
 
 using std::string_literals::operator""s;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr std::size_t kBlock = 512;
@@ -250,6 +252,82 @@ TEST(TarReader, ListsOfIdsAreMembersOrFieldsOfThem) {
             Records{"AB"});
   EXPECT_THAT(bad_of({{"a.json", R"({"i":[65]})"}, {"a.m.json", R"({"m":[2]})"}}, fields),
               HasSubstr("member 'm.json': field 'm[0]' is 2; expected 0 or 1"));
+}
+
+// --- pictures ----------------------------------------------------------------------------------
+
+/// Of 8 x 16 pixels: 2 cells of 8.
+std::string small_picture() {
+  const PngPixels pixels{.size = {.width_px = 16, .height_px = 8}, .samples = Bytes(3 * 16 * 8)};
+  return std::string(as_text(png_of(pixels)));
+}
+
+TarSettings with_pictures(RecordFields fields, LossOn loss_on, TokenId token = 300) {
+  return {
+      .fields = std::move(fields),
+      .loss_on = loss_on,
+      .pictures = {
+          .field = "png", .rules = {.patch_px = 4, .merge = 2, .max_patches = 64}, .token = token}};
+}
+
+TEST(TarReader, APictureStandsBeforeTheTextAndHasNoLabels) {
+  const auto tokenizer = make_bytes_tokenizer({.vocab = 400, .begin = {310}, .end = {311}}).value();
+  const std::vector<TestMember> members = {
+      {"1.txt", "AB"}, {"1.q.txt", "C"}, {"1.png", small_picture()}};
+  const auto read = [&](const TarSettings& settings, std::vector<RecordPicture>& pictures) {
+    const auto reader = open_tar_file({.bytes = read_bytes("a.tar", to_bytes(tar_of(members)))},
+                                      settings, *tokenizer, {})
+                            .value();
+    Record record;
+    EXPECT_EQ(read_record(*reader, 0, record).value(), std::nullopt);
+    EXPECT_EQ(reader->read_pictures(0, {}, pictures).value(), std::nullopt);
+    return record;
+  };
+  std::vector<RecordPicture> pictures;
+  const Record all = read(with_pictures(TextField{"txt"}, LossOn::kAll), pictures);
+  EXPECT_THAT(all.ids, ElementsAre(310, 300, 300, 'A', 'B', 311));
+  EXPECT_THAT(all.loss_mask, ElementsAre(1, 0, 0, 1, 1, 1));
+  ASSERT_EQ(pictures.size(), 1U);
+  EXPECT_EQ(pictures[0].token, 1U);
+  EXPECT_EQ(pictures[0].grid, (PictureGrid{.rows = 1, .columns = 2, .unit_px = 8}));
+  EXPECT_EQ(as_text(pictures[0].encoded), small_picture());
+
+  const Record answer =
+      read(with_pictures(AnswerFields{"q.txt", "txt"}, LossOn::kAnswer), pictures);
+  EXPECT_THAT(answer.ids, ElementsAre(310, 300, 300, 'C', 'A', 'B', 311));
+  EXPECT_THAT(answer.loss_mask, ElementsAre(0, 0, 0, 0, 1, 1, 1));
+
+  EXPECT_EQ(read(kTextMember, pictures).ids.size(), 4U);
+  EXPECT_TRUE(pictures.empty()) << "nobody asked for them";
+}
+
+TEST(TarReader, WhatIsNoPictureMakesABadRecord) {
+  const TarSettings settings = with_pictures(TextField{"txt"}, LossOn::kAll);
+  EXPECT_THAT(bad_of({{"1.txt", "A"}}, settings),
+              HasSubstr("field: a.tar: record 0 at offset 0: the sample has no member 'png'"));
+  EXPECT_THAT(bad_of({{"1.txt", "A"}, {"1.png", ""}}, settings),
+              HasSubstr("picture: a.tar: record 0 at offset 0: member 'png': "));
+  EXPECT_THAT(bad_of({{"1.txt", "A"}, {"1.png", "GIF89a and so on"}}, settings),
+              HasSubstr("member 'png': "));
+  const TarSettings as_text = with_pictures(TextField{"txt"}, LossOn::kAll, 'B');
+  EXPECT_THAT(
+      bad_of({{"1.txt", "AB"}, {"1.png", small_picture()}}, as_text),
+      HasSubstr("token_id: a.tar: record 0 at offset 0: token 1: id 66 stands for pictures"));
+}
+
+TEST(TarReader, PicturesThatCannotBeAreRefused) {
+  const auto refusal = [](const TarSettings& settings) {
+    return open_as(read_bytes("a.tar", to_bytes(tar_of({}))), settings).status().to_string();
+  };
+  EXPECT_THAT(refusal(with_pictures(TextField{"txt"}, LossOn::kAll, 32'000)),
+              HasSubstr("image.token: 32000 is outside of the vocabulary of 32000 ids"));
+  EXPECT_THAT(refusal(with_pictures(TextField{"png"}, LossOn::kAll)),
+              HasSubstr("'png' is named as a picture and as a text"));
+  EXPECT_THAT(refusal(with_pictures(TokenFields{"ids.json"}, LossOn::kAll)),
+              HasSubstr("a picture goes with a text"));
+  TarSettings of_json = with_pictures(TextField{"txt"}, LossOn::kAll);
+  of_json.pictures.field = "json.picture";
+  EXPECT_THAT(refusal(of_json), HasSubstr("a picture is a member of its own"));
 }
 
 TEST(TarReader, ALargeMemberMakesABadRecord) {

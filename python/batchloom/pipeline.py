@@ -74,6 +74,7 @@ class Tokenizer:
     kind: Literal["bytes", "ids", "sentencepiece", "python"]
     model: str | None = None
     function: str | None = None
+    files: Sequence[str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +85,16 @@ class Tokens:
     vocab: int | None = None
     begin: Sequence[int] | None = None
     end: Sequence[int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Image:
+    """[image], where sources have pictures."""
+
+    token: int
+    patch: int | None = None
+    merge: int | None = None
+    max_patches: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,13 +172,14 @@ class Pipeline:
     seed: int | None = None
     run: Run | None = None
     topology: Topology | None = None
+    image: Image | None = None
     balance: Balance | None = None
     limits: Limits | None = None
 
     def to_toml(self) -> str:
         """Its file. Relative paths are those of the folder that it is written to."""
         head = "" if self.seed is None else f"seed = {_toml(self.seed)}\n"
-        tables = ("run", "store", "topology", "step", "tokens", "balance", "limits")
+        tables = ("run", "store", "topology", "step", "tokens", "image", "balance", "limits")
         parts = [_section(f"[{name}]", getattr(self, name)) for name in tables]
         parts += [_section("[[source]]", source) for source in self.sources]
         return "\n".join(filter(None, [head, *parts]))

@@ -23,6 +23,7 @@ CLASSES = {
     "step": of.Step,
     "tokens": of.Tokens,
     "tokens.tokenizer": of.Tokenizer,
+    "image": of.Image,
     "balance": of.Balance,
     "limits": of.Limits,
     "source": of.Source,
