@@ -193,6 +193,16 @@ class MicroBatch:
         """int32: 0, and where each sequence ends. Attention does not cross them."""
 
     @property
+    def images(self) -> list[Any]:
+        """Its pictures, uint8 of [height, width, 3], not to be written to."""
+
+    @property
+    def image_spans(self) -> list[tuple[int, int]]:
+        """
+        (begin, end) for each of its images: the rows of tokens that stand for its patches, row by row. A ring's other ranks may have the last of them.
+        """
+
+    @property
     def stored(self) -> StoredMicroBatch:
         """The bytes behind it, verified, without any copy."""
 
