@@ -151,9 +151,6 @@ class PipelineChecker {
       fault("image.token", fmt::format("{}; texts have it, for \"bytes\" makes the ids below {}",
                                        *image.token, kByteIds));
     }
-    if (config_.tokens.tokenizer == TokenizerKind::kPython) {
-      fault("tokens.tokenizer", "\"python\" beside pictures is not built yet");
-    }
     check_picture_length();
   }
 

@@ -114,7 +114,9 @@ Result<std::unique_ptr<sources::ShardReader>> ShardOpener::open(
   if (batches() == nullptr) return records;
   return sources::open_tokenizing(
       std::move(records),
-      {.has_answers = std::holds_alternative<sources::AnswerFields>(fields_), .loss_on = loss_on_},
+      {.has_answers = std::holds_alternative<sources::AnswerFields>(fields_),
+       .loss_on = loss_on_,
+       .pictures = pictures_},
       *batches());
 }
 

@@ -32,10 +32,15 @@ class TokenizingReader final : public ShardReader {
     ReadAhead& read = ahead_[record - first_];
     out.place = read.place;
     if (read.bad) return read.bad;
-    BL_RETURN_IF_ERROR(build(record, read.encoded, out));
+    BL_RETURN_IF_ERROR(build(record, read, out));
     if (record - first_ + 1 == ahead_.size())
       forget();  // In the shard's order nothing is asked twice.
     return MaybeBadRecord();
+  }
+
+  Result<MaybeBadRecord> read_pictures(std::uint64_t record, const CallOptions& call,
+                                       std::vector<RecordPicture>& out) override {
+    return texts_->read_pictures(record, call, out);
   }
 
  private:
@@ -43,6 +48,7 @@ class TokenizingReader final : public ShardReader {
   struct ReadAhead {
     RecordPlace place;
     MaybeBadRecord bad;
+    std::uint32_t cells = 0;  ///< Of its picture.
     EncodedText encoded;
   };
 
@@ -61,8 +67,9 @@ class TokenizingReader final : public ShardReader {
       // same batch is made again.
       if (bad.is(ErrorKind::kCorruption) && number > first) break;
       if (!bad.is_ok()) return bad.status();
-      ahead.push_back({.place = record.place, .bad = *std::move(bad), .encoded = {}});
+      ahead.push_back({.place = record.place, .bad = *std::move(bad), .cells = 0, .encoded = {}});
       if (ahead.back().bad) continue;
+      ahead.back().cells = cells_of(record);
       bytes += record.texts.text.size() + record.texts.answer.size();
       batch.entries.push_back({.record = number, .texts = std::move(record.texts)});
     }
@@ -70,6 +77,12 @@ class TokenizingReader final : public ShardReader {
     first_ = first;
     ahead_ = std::move(ahead);
     return Status::ok();
+  }
+
+  /// Of the picture of a record that has its texts yet.
+  std::uint32_t cells_of(const Record& record) const {
+    const TokenSettings& around = tokenizer_.settings();
+    return static_cast<std::uint32_t>(record.ids.size() - around.begin.size() - around.end.size());
   }
 
   Status encode(std::uint64_t first, const TextBatch& batch, const CallOptions& call,
@@ -80,6 +93,9 @@ class TokenizingReader final : public ShardReader {
     for (std::size_t i = 0; i < encoded.size(); ++i) {
       const std::uint64_t record = batch.entries[i].record;
       ReadAhead& read = ahead[record - first];
+      if (const auto wrong = check_no_picture(encoded[i].ids, settings_.pictures)) {
+        encoded[i].fault = {BadRecordReason::kTokenId, *wrong};
+      }
       if (const auto& fault = encoded[i].fault) {
         read.bad =
             bad_record({.shard = name(), .record = record, .offset_bytes = read.place.offset_bytes},
@@ -90,10 +106,14 @@ class TokenizingReader final : public ShardReader {
     return Status::ok();
   }
 
-  Status build(std::uint64_t record, const EncodedText& encoded, Record& out) const {
+  Status build(std::uint64_t record, const ReadAhead& read, Record& out) const {
+    const EncodedText& encoded = read.encoded;
     const bool wants_mask = settings_.loss_on != LossOn::kAll;
     if (wants_mask != encoded.mask.has_value()) return wrong_mask(record, wants_mask);
     start_record(tokenizer_.settings(), out);
+    if (read.cells > 0) {
+      add_picture(read.cells, settings_.pictures.token, settings_.loss_on, out);
+    }
     if (wants_mask) {
       out.loss_mask.resize(out.ids.size(), 0);
       out.loss_mask.insert(out.loss_mask.end(), encoded.mask->begin(), encoded.mask->end());

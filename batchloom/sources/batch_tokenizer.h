@@ -14,6 +14,7 @@
 #include "batchloom/base/runtime.h"
 #include "batchloom/base/status.h"
 #include "batchloom/sources/record_fields.h"
+#include "batchloom/sources/record_pictures.h"
 #include "batchloom/sources/shard_reader.h"
 #include "batchloom/sources/tokenizer.h"
 
@@ -78,9 +79,11 @@ class BatchTokenizer : public Tokenizer {
 struct TokenizingSettings {
   bool has_answers = false;
   LossOn loss_on = LossOn::kAll;
+  PictureSettings pictures = {};
 };
 
-/// Reads ahead in `texts`, whose records have texts and no ids yet, and makes ids of what it read:
+/// Reads ahead in `texts`, whose records have texts, and of ids only those of pictures and those
+/// that are put around each record, and makes ids of what it read:
 /// a batch begins at the record that is asked for, if it is not there already. `tokenizer` must
 /// outlive the reader. Where the loss needs a mask and there is none, or does not and there is one,
 /// reading is `invalid`.

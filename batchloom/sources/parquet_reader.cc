@@ -112,7 +112,7 @@ class ParquetReader final : public ShardReader {
       BL_ASSIGN_OR_RETURN(Bad bad, read_picture(at, call, picture));
       if (bad) return bad;
       out.place.size_bytes += picture.encoded.size();
-      add_picture(picture.grid, settings_.pictures.token, settings_.loss_on, out);
+      add_picture(picture.grid.tokens(), settings_.pictures.token, settings_.loss_on, out);
     }
     RecordTexts texts;
     const std::size_t first = out.ids.size();
@@ -131,7 +131,8 @@ class ParquetReader final : public ShardReader {
       (column == 0 ? texts.text : texts.answer) = *text;
     }
     BL_ASSIGN_OR_RETURN(auto wrong_id, add_texts(texts, settings_.loss_on, tokenizer_, out));
-    if (!wrong_id) wrong_id = check_no_picture(out, first, settings_.pictures);
+    if (!wrong_id)
+      wrong_id = check_no_picture(std::span(out.ids).subspan(first), settings_.pictures);
     if (wrong_id) return Bad(bad_record(at, BadRecordReason::kTokenId, *wrong_id));
     finish_record(tokenizer_.settings(), settings_.loss_on, out);
     return Bad();

@@ -52,16 +52,15 @@ std::variant<PictureGrid, std::string> grid_of_bytes(ByteSpan encoded, const Pic
   return grid_of(*size, rules);
 }
 
-void add_picture(const PictureGrid& grid, TokenId token, LossOn loss_on, Record& out) {
+void add_picture(std::uint32_t cells, TokenId token, LossOn loss_on, Record& out) {
   out.loss_mask.resize(out.ids.size(), loss_on == LossOn::kAll ? 1 : 0);
-  out.ids.resize(out.ids.size() + grid.tokens(), token);
+  out.ids.resize(out.ids.size() + cells, token);
   out.loss_mask.resize(out.ids.size(), 0);
 }
 
-std::optional<std::string> check_no_picture(const Record& record, std::size_t first,
+std::optional<std::string> check_no_picture(std::span<const TokenId> ids,
                                             const PictureSettings& pictures) {
   if (!pictures.wanted()) return std::nullopt;
-  const std::span<const TokenId> ids = std::span(record.ids).subspan(first);
   const auto found = std::ranges::find(ids, pictures.token);
   if (found == ids.end()) return std::nullopt;
   return fmt::format("token {}: id {} stands for pictures (image.token), and a text has it",

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 
@@ -37,13 +38,12 @@ Status check_pictures(const PictureSettings& pictures, const RecordFields& field
 /// The grid of a picture, of whose bytes only the header is looked at; else why it is none.
 std::variant<PictureGrid, std::string> grid_of_bytes(ByteSpan encoded, const PictureRules& rules);
 
-/// Adds the ids of a picture, and the mask up to their end, to those that are put before each
-/// record.
-void add_picture(const PictureGrid& grid, TokenId token, LossOn loss_on, Record& out);
+/// Adds the ids of a picture of `cells`, and the mask up to their end, to those that are put before
+/// each record.
+void add_picture(std::uint32_t cells, TokenId token, LossOn loss_on, Record& out);
 
-/// Looks at the ids from number `first` on, which came of texts: nullopt, or that one of them is
-/// that of pictures.
-std::optional<std::string> check_no_picture(const Record& record, std::size_t first,
+/// Looks at ids that came of texts: nullopt, or that one of them is that of pictures.
+std::optional<std::string> check_no_picture(std::span<const TokenId> ids,
                                             const PictureSettings& pictures);
 
 /// How many ids of a record from number `first` on stand for its picture.

@@ -174,7 +174,8 @@ class TarReader final : public ShardReader {
       if (const auto* fault = std::get_if<std::string>(&grid)) {
         return std::optional(bad_picture(name, *fault));
       }
-      add_picture(std::get<PictureGrid>(grid), settings_.pictures.token, settings_.loss_on, out);
+      add_picture(std::get<PictureGrid>(grid).tokens(), settings_.pictures.token, settings_.loss_on,
+                  out);
     }
     if (settings_.loss_on == LossOn::kMask) out.loss_mask.resize(out.ids.size(), 0);
     const bool ids = std::holds_alternative<TokenFields>(settings_.fields);
@@ -252,7 +253,8 @@ class TarReader final : public ShardReader {
       out.loss_mask.resize(out.ids.size(), i == 0 ? 0 : 1);
     }
     auto wrong_id = check_ids(out, first, tokenizer_.settings().vocab);
-    if (!wrong_id) wrong_id = check_no_picture(out, first, settings_.pictures);
+    if (!wrong_id)
+      wrong_id = check_no_picture(std::span(out.ids).subspan(first), settings_.pictures);
     if (!wrong_id) return std::optional<BadRecord>();
     return std::optional(bad_record(name, BadRecordReason::kTokenId, *wrong_id));
   }

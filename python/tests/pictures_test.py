@@ -30,7 +30,7 @@ capacity = 512
 tokens = 2048
 max_sample_tokens = 256
 [tokens]
-tokenizer = "bytes"
+tokenizer = {tokenizer}
 vocab = 300
 begin = [298]
 end = [299]
@@ -68,6 +68,13 @@ both_ps = [[1, 30000], [512, 30000000]]
     + ("" if curve == "encoder" else "forward_ps = [[1, 10000], [512, 10000000]]\n")
     for curve in ("attention", "linear", "encoder")
 )
+FUNCTION = """
+def ids_of(texts):
+    return [list(text.encode()) for text in texts]
+
+def one_gives_the_id_of_pictures(texts):
+    return [[257 if text.startswith("9:") else 65] for text in texts]
+"""
 BEGIN, PATCH, END, CELL_PX = 298, 257, 299, 8
 FIELDS = {"tar": ("png", "txt"), "parquet": ("image.bytes", "caption")}
 
@@ -137,6 +144,7 @@ def stream_of(
     kind: str = "tar",
     order: str = "random",
     strategy: str = "two_level",
+    tokenizer: str = '"bytes"',
     bad_records: int = 0,
 ) -> Path:
     folder.mkdir(exist_ok=True)
@@ -145,10 +153,16 @@ def stream_of(
     WRITERS[kind](folder / "pictures-0", pairs[:half], encoded[:half])
     WRITERS[kind](folder / "pictures-1", pairs[half:], encoded[half:])
     (folder / "costs.toml").write_text(COSTS)
+    (folder / "letters.py").write_text(FUNCTION)
     image, text = FIELDS[kind]
     (folder / "p.toml").write_text(
         PIPELINE.format(
-            order=order, strategy=strategy, image=image, text=text, bad_records=bad_records
+            order=order,
+            strategy=strategy,
+            tokenizer=tokenizer,
+            image=image,
+            text=text,
+            bad_records=bad_records,
         )
     )
     run("run", folder / "p.toml", "--fsync=none")
@@ -230,6 +244,28 @@ def test_every_picture_arrives_once_in_every_format(
 
 def number_of(caption: str) -> int:
     return int(caption.partition(":")[0])
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_function_of_python_makes_the_ids_of_captions(
+    run: Run, tmp_path: Path, pairs: list[Pair], known: dict[str, Pair], kind: str
+) -> None:
+    function = '{ kind = "python", function = "letters:ids_of" }'
+    given = [
+        delivered(stream_of(run, tmp_path / name, pairs, kind=kind, tokenizer=tokenizer), 2, known)
+        for name, tokenizer in (("bytes", '"bytes"'), ("python", function))
+    ]
+    assert len(given[0]) > 3
+    assert given[0] == given[1]
+
+
+def test_a_text_with_the_id_of_pictures_is_a_bad_record(
+    run: Run, tmp_path: Path, pairs: list[Pair]
+) -> None:
+    function = '{ kind = "python", function = "letters:one_gives_the_id_of_pictures" }'
+    with pytest.raises(AssertionError) as refused:
+        stream_of(run, tmp_path, pairs, tokenizer=function)
+    assert "id 257 stands for pictures (image.token), and a text has it" in str(refused.value)
 
 
 def test_every_world_size_gets_the_same_pictures(
