@@ -139,7 +139,11 @@ class Consumer::Impl {
              .next_step = batch.step + 1,
              .samples_hash = next_samples_hash(state().samples_hash, batch.samples_digest),
              .last = DeliveredStep{batch.step, batch.samples_digest}});
-    if (distance(batch.step + 1, reported_) >= report_steps_) report(batch.step + 1);
+    if (distance(batch.step + 1, reported_) >= report_steps_) {
+      report(batch.step + 1);
+    } else if (reporter_ != nullptr) {
+      reporter_->pass(batch.step + 1);
+    }
     return step;
   }
 

@@ -69,11 +69,11 @@ struct ConsumerOptions {
   std::size_t views_ahead = 0;
   BufferPool* buffers = nullptr;
   /// Not empty: this consumer reports the group's live cursor: whenever it has gone `report_steps`
-  /// steps, and, past skipped ones, before next() waits for a step that is not committed yet. One
-  /// of a group's ranks should; the lowest.
+  /// steps, within kLongestSilence of any step, and, past skipped ones, before next() waits for a
+  /// step that is not committed yet. One of a group's ranks should; the lowest.
   std::string report_group = {};
-  /// At most a quarter of the lead that producers may take, or they may wait without need until
-  /// this consumer has taken all that there is.
+  /// At most a quarter of the lead that producers may take, or they may wait without need for up to
+  /// kLongestSilence.
   std::uint32_t report_steps = 8;
 };
 

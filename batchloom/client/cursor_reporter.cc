@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "batchloom/base/log.h"
@@ -28,9 +29,19 @@ CursorReporter::~CursorReporter() {
 }
 
 void CursorReporter::report(Step cursor) {
+  tell(cursor, stream_.runtime().now());
+}
+
+void CursorReporter::pass(Step cursor) {
+  tell(cursor, stream_.runtime().now() + kLongestSilence);
+}
+
+void CursorReporter::tell(Step cursor, Time due) {
   {
     const MutexLock lock(mutex_);
     cursor_ = cursor;
+    if (due_ <= due) return;  // It is awaited already.
+    due_ = due;
   }
   moved_->set();
 }
@@ -50,6 +61,7 @@ Status CursorReporter::go_back(Step cursor, const CallOptions& call) {
     const MutexLock lock(mutex_);
     if (kept.is_ok()) cursor_ = cursor;
     reported_ = kept.is_ok() ? std::optional(cursor) : std::nullopt;
+    due_ = stream_.runtime().now();
   }
   start();
   return kept;
@@ -68,8 +80,9 @@ void CursorReporter::stop() {
   reporter_->join();
 }
 
-Step CursorReporter::wanted() const {
+Step CursorReporter::take_wanted() {
   const MutexLock lock(mutex_);
+  due_ = kNever;  // What is passed from now on is news.
   return cursor_;
 }
 
@@ -79,13 +92,19 @@ void CursorReporter::report_loop(const CallOptions& call) {
 }
 
 Status CursorReporter::wait_for_news(const CallOptions& call) {
+  Runtime& runtime = stream_.runtime();
   for (;;) {
+    BL_RETURN_IF_ERROR(runtime.check(call));
+    Time until = call.deadline;
     {
       const MutexLock lock(mutex_);
-      if (reported_ != cursor_) return Status::ok();
+      if (reported_ == cursor_) due_ = kNever;
+      if (due_ <= runtime.now()) return Status::ok();
+      until = std::min(until, due_);
       moved_->reset();
     }
-    BL_RETURN_IF_ERROR(moved_->wait(call));
+    const Status moved = moved_->wait({.deadline = until, .stop = call.stop});
+    if (!moved.is_ok() && !moved.is(ErrorKind::kUnavailable)) return moved;  // Else it is due.
   }
 }
 
@@ -106,7 +125,7 @@ Status CursorReporter::repeat_report(const CallOptions& call) {
 }
 
 Status CursorReporter::report_now(const CallOptions& call) {
-  const Step cursor = wanted();
+  const Step cursor = take_wanted();
   Result<store::LiveCursor> told = store::report_live_cursor(stream_, group_, cursor, call);
   if (told.is(ErrorKind::kConflict)) {
     log_warning(

@@ -3,6 +3,7 @@
 // up no next().
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,9 @@
 #include "batchloom/store/live_cursor.h"
 
 namespace batchloom::client {
+
+/// A position that was passed goes untold for so long at most.
+inline constexpr std::chrono::seconds kLongestSilence{1};
 
 /// Reports the newest position, and repeats a report that failed until it or a newer one gets
 /// through: a producer may wait for it. A cursor that somebody closed meanwhile is opened again,
@@ -27,6 +31,9 @@ class CursorReporter {
 
   /// The group is at `cursor` now. Does not block.
   void report(store::Step cursor);
+  /// The same, and it will do to tell so within kLongestSilence, with what comes until then. Does
+  /// not block.
+  void pass(store::Step cursor);
 
   /// The group goes back to `cursor`, and is told whether the steps from there on are kept: opens
   /// the cursor again where it keeps only later ones. `not_found` where they were trimmed; other
@@ -39,12 +46,13 @@ class CursorReporter {
 
  private:
   void start();
+  void tell(store::Step cursor, Time due);
   void report_loop(const CallOptions& call);
   Status wait_for_news(const CallOptions& call);
   Status repeat_report(const CallOptions& call);
   Status report_now(const CallOptions& call);
   Status keep_from_on(store::Step cursor, const CallOptions& call);
-  store::Step wanted() const;
+  store::Step take_wanted();
 
   const store::Stream& stream_;
   const std::string group_;
@@ -52,9 +60,10 @@ class CursorReporter {
   Counter& failures_;
   const std::unique_ptr<Event> moved_;
 
-  mutable Mutex mutex_;
+  Mutex mutex_;
   store::Step cursor_ BL_GUARDED_BY(mutex_);
   std::optional<store::Step> reported_ BL_GUARDED_BY(mutex_);  // Absent: whatever stands there.
+  Time due_ BL_GUARDED_BY(mutex_) = kNever;                    // When the news is to be told.
 
   std::unique_ptr<Task> reporter_;  // Last: it uses all of the above.
 };

@@ -9,6 +9,7 @@ namespace batchloom::client {
 namespace {
 
 using objstore::Operation;
+using std::chrono::milliseconds;
 using std::chrono::seconds;
 using store::Answer;
 
@@ -43,6 +44,22 @@ TEST(CursorReporter, ReportsTheNewestPosition) {
     world.pass(seconds(5));
     EXPECT_EQ(stored(world).cursor, Step(4)) << "after a seek back";
     EXPECT_EQ(world.counted("client_report_failures"), 0U);
+  });
+}
+
+TEST(CursorReporter, TellsWhatWasPassedWithinASecond) {
+  with_reporter([](ClientWorld& world, CursorReporter& reporter) {
+    const Time begin = world.runtime().now();
+    for (std::uint64_t cursor = 4; cursor < 16; ++cursor) {
+      reporter.pass(Step(cursor));
+      world.pass(milliseconds(1));
+    }
+    const auto silences =
+        static_cast<std::uint64_t>((world.runtime().now() - begin) / kLongestSilence);
+    EXPECT_LE(world.counted("client_reports"), silences) << "more may come";
+    world.pass(seconds(60));
+    EXPECT_EQ(stored(world).cursor, Step(15));
+    EXPECT_LE(world.counted("client_reports"), silences + 1) << "then there was no news";
   });
 }
 
