@@ -69,7 +69,8 @@ def attach(
 ) -> "Attached":
     """Opens the stream of a pipeline for this rank, and on rank 0 sees to it that it is produced.
 
-    pipeline: a file, or a Pipeline, whose relative paths count from the working directory.
+    pipeline: a file, or a Pipeline, whose relative paths count from the working directory. Of one
+        whose tokenizer is a function of Python, a file.
     split: which one is made and read, instead of the pipeline's; give it a store of its own.
     options: more of `batchloom run`, as ["--index-folder=/cache", "--lead=8"].
     open_timeout: how long all wait for the stream to begin; indexing comes before that.
@@ -237,6 +238,11 @@ def _from_here(pipeline: Pipeline) -> Pipeline:
         files = [source.files] if isinstance(source.files, str) else source.files
         sources.append(replace(source, files=[here(pattern) for pattern in files]))
     tokens = pipeline.tokens
+    if isinstance(tokens.tokenizer, Tokenizer) and tokens.tokenizer.function is not None:
+        raise Invalid(
+            f"the function {tokens.tokenizer.function} is sought beside the pipeline's file: write "
+            "the pipeline there with Pipeline.write(), and attach to that file"
+        )
     if isinstance(tokens.tokenizer, Tokenizer) and tokens.tokenizer.model is not None:
         model = here(tokens.tokenizer.model)
         tokens = replace(tokens, tokenizer=replace(tokens.tokenizer, model=model))

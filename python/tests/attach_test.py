@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import batchloom as bl
@@ -121,6 +122,18 @@ def test_a_producer_that_fails_is_told_with_its_last_lines(folder: Path) -> None
     (folder / "docs.jsonl").write_text("no JSON\n" * 200)
     with pytest.raises(bl.ProducerFailed, match=r"status 1:\n(.*\n)*.*docs.jsonl"):
         next(bl.attach(pipeline(), rank=0, world_size=1))
+
+
+def test_a_function_of_python_takes_a_file(folder: Path) -> None:
+    function = of.Tokenizer(kind="python", function="letters:ids_of")
+    with_function = replace(pipeline(), tokens=of.Tokens(tokenizer=function, vocab=300))
+    with pytest.raises(bl.Invalid, match=r"letters:ids_of is sought beside the pipeline's file"):
+        bl.attach(with_function, rank=0, world_size=1)
+    (folder / "letters.py").write_text(
+        "def ids_of(texts):\n    return [list(text.encode()) for text in texts]\n"
+    )
+    with bl.attach(with_function.write(folder / "p.toml"), rank=0, world_size=1) as data:
+        assert next(data).step == 0
 
 
 def test_one_that_cannot_begin_is_told_before_the_stream_is_there(folder: Path) -> None:
