@@ -41,8 +41,9 @@ void put_text(std::string_view text, Bytes& out) {
 }
 
 Bytes request_of(const TextBatch& batch) {
-  Bytes request(4);
-  request.push_back(std::byte{batch.has_answers});
+  constexpr std::size_t kHeadBytes = 5;  // Its length, and whether there are answers.
+  Bytes request(kHeadBytes);
+  request.back() = std::byte{batch.has_answers};
   put_u32(batch.entries.size(), request);
   for (const TextBatch::Entry& entry : batch.entries) {
     put_text(entry.texts.text, request);
