@@ -69,7 +69,7 @@ endfunction()
 
 set(BATCHLOOM_TEST_SHARDS 0 CACHE STRING
   "0: every test case is a process of its own; N: each test program runs as N processes, with a \
-share of its cases each, which is much quicker where starting one takes long (sanitizers)")
+share of its cases each, as our presets do: starting one takes long")
 
 # add_test_program(TARGET PREFIX text SOURCES file... LINK target...)
 #

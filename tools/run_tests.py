@@ -59,7 +59,9 @@ def ctest(preset: str) -> Command:
 
 def pytest(stage: str, folder: str) -> Command:
     options = ("-q", "-p", "no:cacheprovider", f"--junit-xml={report_of(stage)}")
-    return (sys.executable, "-m", "pytest", *options, folder)
+    # Each file's tests in one process, for they share what they prepare.
+    parallel = (f"--numprocesses={JOBS}", "--dist=loadfile")
+    return (sys.executable, "-m", "pytest", *options, *parallel, folder)
 
 
 STAGES = (
