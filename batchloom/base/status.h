@@ -32,6 +32,7 @@ enum class ErrorKind : std::uint8_t {
 enum class ErrorCase : std::uint8_t {
   kNone,
   kDoesNotFit,     ///< Of kInvalid: a sample that no rank, or no group of them, has room for.
+  kSplitSamples,   ///< Of kInvalid: samples may lie on several ranks, which a job does not take.
   kResumeMissing,  ///< Of kInvalid: a job that has run before begins without its state.
 };
 

@@ -66,18 +66,22 @@ std::unique_ptr<StepFetcher> make_fetcher(HeadFeed& feed, const ConsumerOptions&
                                                           .ranks = options.ranks,
                                                           .plan_step = options.plan_step,
                                                           .topology = options.topology,
+                                                          .admit = options.admit,
                                                           .ring_max = options.ring_max,
                                                           .skipped = skips.skipped});
 }
 
-/// A stream that this job has no room for is refused before anything waits for it. Everything else
-/// that may be wrong with the first step is said by the next() that wants it.
-Status check_room(StepFetcher& fetcher, const ConsumerOptions& options, const Head& newest,
-                  const CallOptions& call) {
+/// A stream that this job has no room for, or cannot train on, is refused before anything waits for
+/// it. Everything else that may be wrong with the first step is said by the next() that wants it.
+Status check_stream_suits(StepFetcher& fetcher, const ConsumerOptions& options, const Head& newest,
+                          const CallOptions& call) {
   const Step first = fetcher.after_skipped(options.start);
-  if (options.plan_step == nullptr || first >= newest.next_step) return Status::ok();
+  const bool asks = options.plan_step != nullptr || options.admit != nullptr;
+  if (!asks || first >= newest.next_step) return Status::ok();
   const Status prepared = fetcher.prepare(newest, first, call).status();
-  return prepared.error_case() == ErrorCase::kDoesNotFit ? prepared : Status::ok();
+  const ErrorCase why = prepared.error_case();
+  const bool suits = why != ErrorCase::kDoesNotFit && why != ErrorCase::kSplitSamples;
+  return suits ? Status::ok() : prepared;
 }
 
 /// Whether the group's cursor was not open before.
@@ -261,7 +265,7 @@ Result<std::unique_ptr<Consumer>> Consumer::open(HeadFeed& feed, const ConsumerO
   }
   BL_ASSIGN_OR_RETURN(const HeadPtr skips, head_of_skips(feed.stream(), options, newest, call));
   auto fetcher = make_fetcher(feed, options, skips->head);
-  BL_RETURN_IF_ERROR(check_room(*fetcher, options, newest->head, call));
+  BL_RETURN_IF_ERROR(check_stream_suits(*fetcher, options, newest->head, call));
   bool opened_cursor = false;
   if (!options.report_group.empty()) {
     BL_ASSIGN_OR_RETURN(opened_cursor, open_cursor(feed.stream(), options, call));

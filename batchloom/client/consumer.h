@@ -53,6 +53,8 @@ struct ConsumerOptions {
   /// With plan_step: only steps that are laid out for another topology than this one are planned
   /// anew. Where the stream does not say its topology, the number of HDP ranks tells.
   std::optional<model::Topology> topology = {};
+  /// Present: asked of the first step that is read, at open where it is there.
+  AdmitStep admit = nullptr;
   /// The most ranks that may share a sample: a step with a larger ring is `invalid`, for whoever
   /// runs it alone would train on other gradients. 0: any number.
   std::uint32_t ring_max = 0;
@@ -86,9 +88,9 @@ class Consumer {
   /// end of an ended stream, for kRefuse, for a rank that is none of `ranks`, and where `last` is
   /// of another history than the stream's (check_delivered()), `conflict` where
   /// min_slot's head is gone and its SKIPs may have been others: all ranks must open again with the
-  /// newer min_slot that it names; of `invalid` also ErrorCase::kDoesNotFit, where the first step
-  /// is there and plan_step says so of it. With report_group the errors of open_live_cursor() too.
-  /// `feed` may be shared by many consumers, and outlives them.
+  /// newer min_slot that it names; of `invalid` also ErrorCase::kDoesNotFit and kSplitSamples,
+  /// where the first step is there and plan_step or admit say so of it. With report_group the
+  /// errors of open_live_cursor() too. `feed` may be shared by many consumers, and outlives them.
   static Result<std::unique_ptr<Consumer>> open(HeadFeed& feed, const ConsumerOptions& options,
                                                 const CallOptions& call);
   /// Leaves the group's live cursor open, as a crash does: the group may come back.

@@ -125,7 +125,10 @@ ConsumerOptions consumer_options(const RankReaderOptions& options, const Consume
   consumer.ranks = options.topology.hdp_size();
   consumer.plan_step = plan_for(options.topology);
   consumer.topology = options.topology;
-  if (!options.split_samples) consumer.ring_max = options.topology.extent(model::Axis::kCp);
+  if (!options.split_samples) {
+    consumer.admit = admit_whole_samples;
+    consumer.ring_max = options.topology.extent(model::Axis::kCp);
+  }
   consumer.start = state.next_step;
   consumer.samples_hash = state.samples_hash;
   consumer.last = state.last;

@@ -29,7 +29,8 @@ struct RankReaderOptions {
   std::optional<ConsumerState> resume = {};
   std::optional<Step> start = {};
   Slot min_slot = {};  ///< As in ConsumerOptions.
-  /// Samples may lie on more ranks than the extent of cp: the trainer exchanges what that takes.
+  /// Samples may lie on more ranks than the extent of cp, and ranks may run other numbers of
+  /// micro-batches: the trainer exchanges what that takes. Without it streams of hdp are `invalid`.
   bool split_samples = false;
   /// Bytes of steps that were read ahead. As many of buffers that are not in use may be kept.
   std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;

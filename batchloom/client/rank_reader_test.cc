@@ -11,6 +11,7 @@
 
 #include "batchloom/base/real_runtime.h"
 #include "batchloom/client/client_world_testing.h"
+#include "batchloom/model/plan_digest.h"
 #include "batchloom/objstore/local_store_testing.h"
 #include "batchloom/store/live_cursor.h"
 #include "batchloom/store/pins.h"
@@ -335,6 +336,23 @@ TEST_F(RankReaderTest, RefusesSplitSamplesUnlessItIsToldTo) {
   whole.start = Step(0);
   EXPECT_TRUE(is_error(open(whole)->next({}).status(), ErrorKind::kInvalid,
                        {"step 0 has samples that lie on 2 ranks"}));
+  whole.split_samples = true;
+  EXPECT_NE(must(open(whole)->next({})), nullptr);
+}
+
+TEST_F(RankReaderTest, RefusesStreamsOfHdpAtOpenThoughTheirFirstStepIsWhole) {
+  make_stream();
+  RankReaderOptions whole = options();
+  whole.start = Step(0);
+  const auto early = open(whole);
+  TestStep step = make_whole_step({.ranks = 2, .width = TokenWidth::k16});
+  step.plan.strategy = "hdp";
+  step.plan.digest = model::plan_digest(step.plan);
+  producer_->append(std::span(&step, 1));
+  const Status refused = try_open(whole).status();
+  EXPECT_EQ(refused.error_case(), ErrorCase::kSplitSamples);
+  EXPECT_TRUE(is_error(refused, ErrorKind::kInvalid, {"step 0 is balanced by hdp"}));
+  EXPECT_EQ(early->next({}).status().to_string(), refused.to_string());
   whole.split_samples = true;
   EXPECT_NE(must(open(whole)->next({})), nullptr);
 }

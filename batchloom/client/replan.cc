@@ -98,6 +98,17 @@ Result<StepPlan> Replanner::plan(const StoredStep& stored) {
   return plan;
 }
 
+Status admit_whole_samples(const StoredStep& stored) {
+  const planning::Strategy& strategy = strategy_of(stored.indexed.plan);
+  if (strategy.spread != planning::Spread::kHdp) return Status::ok();
+  return {ErrorKind::kInvalid,
+          fmt::format("step {} is balanced by {}: samples may lie on several ranks, of which each "
+                      "runs micro-batches of its own number: take split samples and train by "
+                      "rings, or produce with a balance that keeps them whole",
+                      stored.step.value, strategy.name),
+          ErrorCase::kSplitSamples};
+}
+
 PlanStep plan_for(model::Topology topology) {
   auto replanner = std::make_shared<Replanner>(std::move(topology));
   return [replanner](const StoredStep& stored) { return replanner->plan(stored); };

@@ -45,6 +45,11 @@ class Replanner {
   std::optional<CachedCosts> cached_;
 };
 
+/// Whether every rank has whole samples, and as many micro-batches as the others, in steps of this
+/// one's strategy: `invalid` (ErrorCase::kSplitSamples) for hdp and its like. As
+/// ConsumerOptions::admit of jobs that do not train by rings.
+Status admit_whole_samples(const StoredStep& stored);
+
 /// A Replanner as ConsumerOptions::plan_step.
 PlanStep plan_for(model::Topology topology);
 

@@ -145,6 +145,18 @@ TEST(Replan, SaysAtOnceThatSamplesMayBeTooLong) {
   EXPECT_TRUE(Replanner(topology_of("dp=1 cp=4")).plan(step.stored()).is_ok());
 }
 
+TEST(Replan, StrategiesThatSplitSamplesAreNotForJobsOfWholeOnes) {
+  for (const std::string strategy : {"hdp", "dp_balance", "megatron"}) {
+    const Status refused = admit_whole_samples(indexed({5}, strategy).stored());
+    EXPECT_EQ(refused.error_case(), ErrorCase::kSplitSamples);
+    EXPECT_TRUE(is_error(refused, ErrorKind::kInvalid, {"is balanced by " + strategy + ":"}));
+  }
+  for (const std::string strategy :
+       {"", "none", "lpt", "kk", "two_level", "static_cp", "foreign"}) {
+    EXPECT_TRUE(admit_whole_samples(indexed({5}, strategy).stored()).is_ok()) << strategy;
+  }
+}
+
 TEST(Replan, CostsAreThoseTheIndexCarriesElseNames) {
   planning::CostModel costs = must(planning::builtin_cost_model("h200-llama7b"));
   Indexed step = indexed({5, 9, 7});

@@ -112,7 +112,8 @@ StepFetcher::StepFetcher(HeadFeed& feed, FetchOptions options)
       segments_(feed.stream()),
       reader_(feed.stream()),
       fetched_bytes_(feed.stream().counters().counter("client_fetched_bytes")),
-      rereads_(feed.stream().counters().counter("client_rereads")) {}
+      rereads_(feed.stream().counters().counter("client_rereads")),
+      admitted_(options_.admit == nullptr) {}
 
 Step StepFetcher::after_skipped(Step step) const {
   for (auto next = std::ranges::lower_bound(options_.skipped, step);
@@ -125,8 +126,7 @@ Step StepFetcher::after_skipped(Step step) const {
 Result<StepRead> StepFetcher::prepare(const store::Head& head, Step step, const CallOptions& call) {
   const Result<Entry> entry = segments_.find(head, step, call);
   if (!entry.is_ok()) return explain({step, Part::kManifest}, entry.status(), call);
-  Result<StepRead> read = plans_anew(head, *entry, step) ? prepare_anew(*entry, step, call)
-                                                         : prepare_stored(*entry, step);
+  Result<StepRead> read = prepare_entry(head, *entry, step, call);
   if (!read.is_ok()) return explain({step, Part::kBatchObject}, read.status(), call);
   read->fetch = [this, step, fetch = std::move(read->fetch)](
                     const CallOptions& fetch_call) -> Result<FetchedSteps> {
@@ -170,6 +170,22 @@ bool StepFetcher::plans_anew(const store::Head& head, const Entry& entry, Step s
   if (row == nullptr) return false;  // Nobody said that there is more to it than ranks.
   const Result<model::Topology> stored = model::Topology::parse(row->axes);
   return !stored.is_ok() || !same_layout(*stored, *options_.topology);
+}
+
+Status StepFetcher::check_admitted(const Entry& entry, Step step, const CallOptions& call) {
+  if (admitted_) return Status::ok();
+  BL_ASSIGN_OR_RETURN(const std::shared_ptr<const BatchIndex> index, index_of(entry, call));
+  BL_RETURN_IF_ERROR(options_.admit({step, index->steps[position_of(entry, step)], index->origin}));
+  admitted_ = true;
+  return Status::ok();
+}
+
+Result<StepRead> StepFetcher::prepare_entry(const store::Head& head, const Entry& entry, Step step,
+                                            const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(StepRead read, plans_anew(head, entry, step) ? prepare_anew(entry, step, call)
+                                                                   : prepare_stored(entry, step));
+  BL_RETURN_IF_ERROR(check_admitted(entry, step, call));
+  return read;
 }
 
 bool StepFetcher::reads_whole_pack(const Entry& entry, Step step) const {

@@ -36,6 +36,9 @@ struct StoredStep {
 /// must get the same plan for the same index. Called on the thread that reads ahead.
 using PlanStep = std::function<Result<model::StepPlan>(const StoredStep&)>;
 
+/// Whether a job takes steps like this one at all. Pure, as PlanStep.
+using AdmitStep = std::function<Status(const StoredStep&)>;
+
 /// What to read of each step.
 struct FetchOptions {
   model::HdpRank rank = {};
@@ -43,6 +46,7 @@ struct FetchOptions {
   PlanStep plan_step = nullptr;  ///< Absent: steps as they are stored.
   /// With plan_step: steps that are laid out for this topology are read as they are stored.
   std::optional<model::Topology> topology = {};
+  AdmitStep admit = nullptr;       ///< Present: asked of the first step that is prepared.
   std::uint32_t ring_max = 0;      ///< Ranks that may share a sample; 0: any number.
   std::vector<Step> skipped = {};  ///< Ascending. Never read.
 };
@@ -72,7 +76,7 @@ class StepFetcher {
   /// Finds `step` and what reading it takes. Precondition: the head's next_step is above it. Errors
   /// of this and of the read: `not_found` for a step that was trimmed; `corruption` for one that is
   /// damaged or missing; `invalid` for a layout without this rank, a ring that is too large, or a
-  /// new plan that is no plan of this step; what plan_step answers.
+  /// new plan that is no plan of this step; what plan_step and admit answer.
   Result<StepRead> prepare(const store::Head& head, Step step, const CallOptions& call);
 
   /// `step`, or the first one after it that is not skipped.
@@ -81,6 +85,10 @@ class StepFetcher {
  private:
   struct Planned;
 
+  /// By admit, until it said yes once.
+  Status check_admitted(const store::Entry& entry, Step step, const CallOptions& call);
+  Result<StepRead> prepare_entry(const store::Head& head, const store::Entry& entry, Step step,
+                                 const CallOptions& call);
   Result<StepRead> prepare_stored(const store::Entry& entry, Step step);
   Result<StepRead> prepare_anew(const store::Entry& entry, Step step, const CallOptions& call);
   Result<FetchedSteps> read_stored(const store::Entry& entry, Step step, const CallOptions& call);
@@ -113,6 +121,7 @@ class StepFetcher {
   store::BatchReader reader_;
   Counter& fetched_bytes_;
   Counter& rereads_;
+  bool admitted_ = false;
   std::optional<store::Nonce> damaged_;  // The object that is read step by step.
   struct CachedIndex {
     store::Nonce object;

@@ -225,7 +225,7 @@ class Batch:
     @property
     def global_valid_labels(self) -> int:
         """
-        Labels that count, on all ranks together: what the sum of losses is divided by.
+        Labels that count, on all ranks together: what the sum of losses is divided by where there are any: a step of nothing but prompts has 0.
         """
 
     @property

@@ -58,7 +58,8 @@ class Consumer(Iterator[Batch]):
         min_slot: a manifest slot; all ranks that open with the same one pass over the same SKIPs.
         prefetch_bytes: the most that is read ahead.
         framework: what arrays are: NumPy's, or torch's tensors over the same memory.
-        split_samples: take steps in which a sample lies on more ranks than the extent of cp.
+        split_samples: take streams of hdp, where a sample may lie on more ranks than the extent of
+            cp, and ranks may run other numbers of micro-batches. They raise Invalid without it.
         """
         if framework not in ("numpy", "torch"):
             raise Invalid(f"framework={framework!r}: there are 'numpy' and 'torch'")

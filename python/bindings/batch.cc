@@ -122,7 +122,8 @@ void bind_batch(nb::module_& module) {
       .def_prop_ro(
           "global_valid_labels",
           [](const Batch& self) { return self.data->step().global_valid_labels; },
-          "Labels that count, on all ranks together: what the sum of losses is divided by.")
+          "Labels that count, on all ranks together: what the sum of losses is divided by "
+          "where there are any: a step of nothing but prompts has 0.")
       .def_prop_ro("micro_batches", micro_batches_of)
       .def_prop_ro("events", events_of,
                    "(micro-batch, \"forward\" or \"backward\") in the order in which this rank "

@@ -14,6 +14,7 @@ const char* exception_name(const Status& status) {
   switch (status.error_case()) {
     case ErrorCase::kDoesNotFit: return "DoesNotFit";
     case ErrorCase::kResumeMissing: return "ResumeMissing";
+    case ErrorCase::kSplitSamples:
     case ErrorCase::kNone: break;
   }
   switch (status.kind()) {
