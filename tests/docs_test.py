@@ -68,7 +68,8 @@ def runnable(block: Block) -> list[str]:
     for command in block.commands:
         if command.startswith(QUICKSTART):
             build = shlex.quote(str(COMMAND.parent))
-            commands.append(f"BATCHLOOM_BUILD={build} {shlex.quote(str(ROOT))}/{command}")
+            here = f"{shlex.quote(str(ROOT))}/{command} --data=machine"  # Nothing is fetched.
+            commands.append(f"BATCHLOOM_BUILD={build} {here}")
         elif script := CHECKOUT.match(command):
             assert (ROOT / script[1]).is_file(), f"{place(block)}: there is no {script[1]}"
         elif not ELSEWHERE.match(command):

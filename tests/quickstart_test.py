@@ -15,12 +15,13 @@ from pathlib import Path
 import pytest
 from cli_test import COMMAND
 from quickstart.delivered import MicroBatch, RankFile, Step
-from quickstart.draws import permutation, shares_of
+from quickstart.draws import permutation
 from quickstart.folder import Folder
 from quickstart.records import PartId, Source
 from quickstart.stream import Stream
 from quickstart.tamper import BREAKS, rewrite
 from quickstart.verdict import Judge, Verdict
+from quickstart.weights import shares_of
 
 ROOT = Path(__file__).resolve().parent.parent
 STEPS = 40
@@ -37,7 +38,13 @@ def quickstart(
 ) -> tuple[int, list[str], str]:
     """Its exit code, its report, and what it says on stderr."""
     done = subprocess.run(
-        [ROOT / "scripts" / "quickstart", f"--out={out}", f"--steps={STEPS}", *options],
+        [
+            ROOT / "scripts" / "quickstart",
+            f"--out={out}",
+            f"--steps={STEPS}",
+            "--data=machine",
+            *options,
+        ],
         env=os.environ | {"BATCHLOOM_BUILD": str(build)},
         capture_output=True,
         text=True,

@@ -67,7 +67,7 @@ def train(folder: Path, steps: int) -> str:
 def folder(tmp_path: Path) -> Path:
     """After the README's first command, in short."""
     subprocess.run(
-        [ROOT / "scripts" / "quickstart", "--steps=40"],
+        [ROOT / "scripts" / "quickstart", "--steps=40", "--data=machine"],
         cwd=tmp_path,
         env=os.environ | {"BATCHLOOM_BUILD": str(BUILD)},
         check=True,

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From files of this machine to eight ranks, the producer killed on the way, and a verdict.
+"""From files to eight ranks, the producer killed on the way, and a verdict.
 
-`options` and `folder` say what is asked for and where it lies, `sources` puts the data together,
-`live` runs the producer and the ranks (`rank`, which writes down what it got: `delivered`),
-`tamper` spoils that on purpose, `stream` asks the command about the stream, and `report` prints.
+`options` and `folder` say what is asked for and where it lies. `data` puts pipeline and data there:
+of Debian's packages (`debian`, which `packages` fetches), or of this machine (`machine`); both look
+for documents by `gathering`, and `shard_files` writes them. `live` runs the producer and the ranks
+(`rank`, which writes down what it got: `delivered`), `tamper` spoils that on purpose, `stream` asks
+the command about the stream, and `report` prints.
 
-The verdict shares no code with the product: `records` reads the raw files, `draws` says which parts
-of them a step must have, `verdict` compares that with what was delivered.
+The verdict shares no code with the product: `shards`, `ids` and `pictures` read the raw files,
+`records` makes of them what a trainer must get, `draws` and `weights` say which parts a step must
+have, and `verdict` compares that with what was delivered.
 """

@@ -1,23 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/quickstart, once Python is there."""
 
-import shutil
 import subprocess
 import sys
-import tomllib
 
 from quickstart import live, report
+from quickstart.data import prepare
 from quickstart.delivered import RankFile
 from quickstart.folder import Folder, NotOurs, remove
-from quickstart.options import PIPELINE, ROOT, USAGE, Options, parse
+from quickstart.gathering import NoData
+from quickstart.options import ROOT, USAGE, Options, parse
 from quickstart.records import Source
-from quickstart.sources import NoData, write_sources
 from quickstart.stream import CommandFailed, Stream
 from quickstart.tamper import tamper
 from quickstart.verdict import Judge
+from quickstart.vocabulary import NoVocabulary
 
-# Sources have fewer bytes than is drawn of them, so that a second pass begins.
-PASSES = 1.4
 RANKS = 8
 INTERRUPTED = 130
 
@@ -32,13 +30,8 @@ def build() -> None:
 
 
 def quickstart(options: Options, folder: Folder) -> report.Findings:
-    pipeline = tomllib.loads(PIPELINE.read_text(encoding="utf-8"))
-    shutil.copyfile(PIPELINE, folder.pipeline)
-    weights = {table["name"]: table["weight"] for table in pipeline["source"]}
-    drawn = options.steps * pipeline["step"]["tokens"] / sum(weights.values())
-    wanted = {name: int(drawn * weight / PASSES) for name, weight in weights.items()}
-    say("puts texts and code of this machine together")
-    gathered = write_sources(folder.data, wanted)
+    prepared = prepare(options, folder, say)
+    pipeline = prepared.pipeline
     say(f"{RANKS} ranks and a producer, which is killed on the way")
     run = live.run(options, folder, RANKS)
     files = [folder.of_rank(rank) for rank in range(RANKS)]
@@ -55,7 +48,7 @@ def quickstart(options: Options, folder: Folder) -> report.Findings:
     return report.Findings(
         options=options,
         folder=folder,
-        gathered=gathered,
+        prepared=prepared,
         sources=sources,
         live=run,
         stream_bytes=stream.size_bytes(),
@@ -78,7 +71,7 @@ def main() -> int:
         if not options.is_built:
             build()
         found = quickstart(options, folder)
-    except (NoData, CommandFailed, subprocess.CalledProcessError) as failure:
+    except (NoData, NoVocabulary, CommandFailed, subprocess.CalledProcessError) as failure:
         say(str(failure))
         return 1
     except live.RunFailed as failure:

@@ -2,16 +2,16 @@
 """The oracle's view of the order: which parts of which records a step must have.
 
 Written after docs/design/0004-mixture.md, in plain Python, for what the quickstart uses of it:
-steps that count tokens, constant weights, `order = "random"`, `exhausted = "repeat"`.
+steps that count tokens, weights that change at steps, `order = "random"`, `exhausted = "repeat"`.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quickstart.records import PartId, Source
+from quickstart.weights import SHARE_BITS, Shares
 
 WORD = (1 << 64) - 1
-SHARE_BITS = 35
 ROUNDS = 8
 LEAST_BITS = 6
 
@@ -73,42 +73,52 @@ def parts_in_order(seed: int, number: int, source: Source) -> Iterator[tuple[Par
         epoch += 1
 
 
-def shares_of(weights: list[float]) -> list[int]:
-    """Fixed-point shares that add up to exactly 1: the heaviest has what rounding leaves."""
-    billionths = [round(weight * 10**9) for weight in weights]
-    shares = [(weight << SHARE_BITS) // sum(billionths) for weight in billionths]
-    shares[billionths.index(max(billionths))] += (1 << SHARE_BITS) - sum(shares)
-    return shares
-
-
 @dataclass(frozen=True)
 class ExpectedStep:
     parts: list[PartId]
     tokens: int
 
 
-def expected_steps(sources: list[Source], seed: int, step_tokens: int) -> Iterator[ExpectedStep]:
-    """Steps without end. Of the sources that are not ahead of their share, the one is drawn whose
-    credit would first exceed its next part; what does not fit opens the next step."""
-    shares = shares_of([source.weight for source in sources])
+def expected_steps(
+    sources: list[Source], seed: int, step_tokens: int, part_tokens: int
+) -> Iterator[ExpectedStep]:
+    """Steps without end. Of the sources that are not ahead of their share, and of these those that
+    are most parts behind, the one is drawn whose credit would first exceed its next part; what does
+    not fit opens the next step."""
+    shares = Shares([source.weight for source in sources])
     orders = [parts_in_order(seed, number, source) for number, source in enumerate(sources)]
     following = [next(order) for order in orders]
     credits = [0] * len(sources)
-    step, filled = [], 0
+    parts, step, filled = [], 0, 0
     while True:
         waiting = [number for number, credit in enumerate(credits) if credit >= 0]
-        due = [((following[n][1] << SHARE_BITS) - credits[n]) // shares[n] for n in waiting]
-        number = waiting[due.index(min(due))]
+        levels = {number: level_of(credits[number], part_tokens) for number in waiting}
+        highest = max(levels.values())
+        dues = [
+            (shares.due(n, owed_until_due(highest, part_tokens, following[n][1], credits[n]),
+                        step, filled, step_tokens), n)
+            for n in waiting
+            if levels[n] == highest
+        ]
+        _, number = min(dues)
         part, tokens = following[number]
-        if filled + tokens > step_tokens:
-            yield ExpectedStep(step, filled)
-            step, filled = [], 0
-            continue
-        step.append(part)
-        filled += tokens
-        following[number] = next(orders[number])
-        credits = [credit + share * tokens for credit, share in zip(credits, shares, strict=True)]
-        credits[number] -= tokens << SHARE_BITS
-        if filled == step_tokens:
-            yield ExpectedStep(step, filled)
-            step, filled = [], 0
+        if filled + tokens <= step_tokens:
+            parts.append(part)
+            filled += tokens
+            following[number] = next(orders[number])
+            earned = zip(credits, shares.at(step), strict=True)
+            credits = [credit + share * tokens for credit, share in earned]
+            credits[number] -= tokens << SHARE_BITS
+            if filled < step_tokens:
+                continue
+        yield ExpectedStep(parts, filled)
+        parts, step, filled = [], step + 1, 0
+
+
+def level_of(credit: int, part_tokens: int) -> int:
+    """0 for up to a largest part, 1 for up to two of them, and so on."""
+    return max(0, (credit - 1) // (part_tokens << SHARE_BITS))
+
+
+def owed_until_due(level: int, part_tokens: int, next_tokens: int, credit: int) -> int:
+    return (level * part_tokens + next_tokens << SHARE_BITS) - credit

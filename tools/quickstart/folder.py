@@ -28,12 +28,38 @@ class Folder:
         return self.path / "pipeline.toml"
 
     @property
+    def tokenizer(self) -> Path:
+        return self.path / "tokenizer.model"
+
+    @property
+    def packages(self) -> Path:
+        """Unpacked, and kept for the next quickstart."""
+        return self.path / "packages"
+
+    @property
     def stream(self) -> Path:
         return self.path / "stream"
 
     @property
     def report(self) -> Path:
+        """As it is printed."""
         return self.path / "report.txt"
+
+    @property
+    def report_md(self) -> Path:
+        return self.path / "report.md"
+
+    @property
+    def report_json(self) -> Path:
+        return self.path / "report.json"
+
+    @property
+    def report_schema(self) -> Path:
+        return self.path / "report.schema.json"
+
+    @property
+    def plots(self) -> Path:
+        return self.path / "plots"
 
     @property
     def delivered(self) -> Path:
@@ -55,10 +81,13 @@ class Folder:
         return sum(1 for _ in self.stream.glob("d/*/*"))
 
     def make(self) -> None:
-        """Empty, in place of a former quickstart's. NotOurs where anything else is in it."""
-        ours = [self.data, self.pipeline, self.stream, self.report, self.delivered, self.logs]
+        """Empty but for packages, in place of a former quickstart's. NotOurs where anything else
+        is in it."""
+        reports = [self.report, self.report_md, self.report_json, self.report_schema, self.plots]
+        made = [self.data, self.pipeline, self.tokenizer, self.stream, self.delivered, self.logs]
+        ours = [*made, *reports]
         there = sorted(self.path.iterdir()) if self.path.exists() else []
-        strange = [one for one in there if one not in (self.mark, *ours)]
+        strange = [one for one in there if one not in (self.mark, self.packages, *ours)]
         if there and self.mark not in there:
             raise NotOurs(f"{self.path} is not empty, and no quickstart's: name another --out")
         if strange:

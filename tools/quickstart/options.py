@@ -10,7 +10,11 @@ from pathlib import Path
 from quickstart.tamper import BREAKS
 
 ROOT = Path(__file__).resolve().parents[2]
-PIPELINE = ROOT / "examples" / "quickstart" / "pipeline.toml"
+DEBIAN, MACHINE = "debian", "machine"
+PIPELINES = {
+    DEBIAN: ROOT / "examples" / "quickstart" / "pipeline.toml",
+    MACHINE: ROOT / "examples" / "quickstart" / "machine.toml",
+}
 STEPS = 240
 # So that the producer, which is killed when rank 0 has half of the steps, has some to make yet.
 LEAST_STEPS = 40
@@ -22,6 +26,7 @@ class Options:
     out: Path
     steps: int
     keep: bool
+    data: str
     how_to_break: str | None
     build: Path  # Where the command and the package are.
     is_built: bool
@@ -39,7 +44,7 @@ class Options:
 def parse(arguments: Sequence[str]) -> Options:
     parser = argparse.ArgumentParser(
         prog="scripts/quickstart",
-        description="From files of this machine to eight ranks, with a producer that is killed on "
+        description="From files to eight ranks, with a producer that is killed on "
         "the way; then whether every step reached every rank exactly once.",
     )
     parser.add_argument(
@@ -47,13 +52,21 @@ def parse(arguments: Sequence[str]) -> Options:
         type=Path,
         default=Path("quickstart-out"),
         metavar="FOLDER",
-        help="where everything lies (default: ./quickstart-out); a former quickstart's is replaced",
+        help="where everything lies (default: ./quickstart-out); of a former quickstart, packages "
+        "stay, and all else is replaced",
     )
     parser.add_argument(
         "--steps", type=int, default=STEPS, metavar="N", help=f"{LEAST_STEPS} at least ({STEPS})"
     )
     parser.add_argument(
         "--keep", action="store_true", help="keep what ranks got, 16 bytes per token, as after a no"
+    )
+    parser.add_argument(
+        "--data",
+        choices=list(PIPELINES),
+        default=DEBIAN,
+        help="packages of Debian 12, fetched (180 MB) and unpacked into the folder, or, as where "
+        f"there are none, texts and code of this machine ({DEBIAN})",
     )
     parser.add_argument(
         "--break",
@@ -71,6 +84,7 @@ def parse(arguments: Sequence[str]) -> Options:
         out=options.out,
         steps=options.steps,
         keep=options.keep,
+        data=options.data,
         how_to_break=options.how_to_break,
         build=Path(given).resolve() if given else ROOT / "build" / "dev",
         is_built=given is not None,

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from quickstart.data import Prepared
 from quickstart.folder import Folder
 from quickstart.live import LiveRun
 from quickstart.options import Options
 from quickstart.records import Source
-from quickstart.sources import Gathered
 from quickstart.stream import Balance
 from quickstart.verdict import Verdict
 
 REASONS_SHOWN = 6
+KINDS_SHOWN = 5  # Of what a source is made of.
 MIB = 1 << 20
 
 
@@ -22,7 +23,7 @@ MIB = 1 << 20
 class Findings:
     options: Options
     folder: Folder
-    gathered: list[Gathered]
+    prepared: Prepared
     sources: list[Source]
     live: LiveRun
     stream_bytes: int
@@ -45,14 +46,23 @@ def rows(found: Findings) -> Iterator[tuple[str, str]]:
     steps = found.options.steps
     yield "steps", f"{steps} for {ranks} ranks: {tokens:,} tokens in {verdict.parts:,} parts"
     yield "", ""
-    yield "source", f"{'records':>9}{'tokens':>13}{'passes':>8}{'weight':>8}{'share':>9}"
-    for source, of_source in zip(found.sources, verdict.tokens, strict=True):
-        yield source.name, source_row(found, source, of_source, tokens)
-    yield "", f"at most {verdict.most_apart:,.0f} tokens from its share after any step"
-    for gathered in found.gathered:
+    if why_not := found.prepared.why_not_debian:
+        yield "data", f"of this machine. Not Debian's packages: {why_not}"
+        yield "", ""
+    yield (
+        "source",
+        f"{'records':>9}{'tokens':>12}{'quota':>12}{'parts':>9}{'passes':>8}{'share':>9}",
+    )
+    for number, source in enumerate(found.sources):
+        yield source.name, source_row(found, number, source)
+    yield (
+        "",
+        f"at most {verdict.most_apart:,.0f} tokens from its quota after any step; "
+        f"{verdict.apart_allowed:,} are allowed",
+    )
+    for gathered in found.prepared.gathered:
         if gathered.documents == 0:
-            where = ", ".join(gathered.collection.patterns)
-            yield "missing", f"{gathered.collection.what}: this machine has no {where}"
+            yield "missing", f"{gathered.what}: there is nothing in {gathered.where}"
     yield "", ""
     balance = found.balance
     yield (
@@ -74,15 +84,17 @@ def rows(found: Findings) -> Iterator[tuple[str, str]]:
     yield from where_next(found)
 
 
-def source_row(found: Findings, source: Source, tokens: int, all_tokens: int) -> str:
-    own = sum(len(record.tokens) for record in source.records)
+def source_row(found: Findings, number: int, source: Source) -> str:
+    verdict = found.verdict
+    tokens, parts = verdict.tokens[number], verdict.parts_of_source[number]
     what = [
-        gathered.collection.what
-        for gathered in found.gathered
-        if gathered.collection.source == source.name and gathered.documents
+        gathered.what
+        for gathered in found.prepared.gathered
+        if gathered.source == source.name and gathered.documents
     ]
-    row = f"{len(source.records):>9,}{tokens:>13,}{tokens / own:>8.1f}{source.weight:>8.2f}"
-    return f"{row}{tokens / all_tokens:>9.4f}  {', '.join(what)}"
+    row = f"{len(source.records):>9,}{tokens:>12,}{verdict.quotas[number]:>12,.0f}{parts:>9,}"
+    row += f"{tokens / source.all_tokens:>8.1f}{tokens / sum(verdict.tokens):>9.4f}"
+    return f"{row}  {', '.join(what[:KINDS_SHOWN])}{' ...' if len(what) > KINDS_SHOWN else ''}"
 
 
 def where_next(found: Findings) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,10 @@
 
 1. Each rank has the steps 0, 1, 2, ... to the last, each once, in order, and ended well.
 2. What all ranks together have of a step are the parts that `draws` says, each whole, on one rank,
-   once: tokens, labels and positions as `records` makes them of the raw files. No identity that the
-   product has told takes part in this, only content.
-3. Sources keep to their shares within max_sample_tokens, steps to step.tokens, micro-batches to the
+   once: tokens, labels, positions and pictures as `records` makes them of the raw files. No
+   identity that the product has told takes part in this, only content.
+3. Sources keep to their quotas, the sum of their shares of all steps so far, within
+   max_sample_tokens (twice that where weights change), steps to step.tokens, micro-batches to the
    capacity; all ranks run as many micro-batches, none of which is empty, and agree on state and
    number of labels. No two steps have one state.
 4. Each rank has what is its own. Which part is on which rank follows from no membership: it is the
@@ -17,11 +18,12 @@
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 
 from quickstart.delivered import MicroBatch, RankFile, Step
 from quickstart.draws import ExpectedStep, expected_steps
 from quickstart.records import NO_LABEL, Content, PartId, Source
+from quickstart.weights import SHARE_BITS, Shares
 
 FILLER = Content(
     tokens=array("i", [0]).tobytes(),
@@ -29,6 +31,7 @@ FILLER = Content(
     positions=array("i", [0]).tobytes(),
 )
 
+CONTENTS = [one.name for one in fields(Content)]
 # By rank its micro-batches, each a list of parts; a filler has none.
 Plan = list[list[list[PartId]]]
 # By rank what it delivered as one step: one of them, if all is well.
@@ -38,9 +41,18 @@ Delivered = list[list[Step]]
 @dataclass
 class Verdict:
     reasons: list[str] = field(default_factory=list)  # Empty: yes.
+    tokens_of_step: list[list[int]] = field(default_factory=list)  # By step, by source.
     tokens: list[int] = field(default_factory=list)  # By source.
-    parts: int = 0
-    most_apart: float = 0  # Of a source from its share after a step, in tokens.
+    quotas: list[float] = field(default_factory=list)  # By source, in tokens.
+    parts_of_source: list[int] = field(default_factory=list)
+    part_tokens: Counter[int] = field(default_factory=Counter)  # How many parts have so many.
+    pictures: int = 0  # Delivered, and compared.
+    apart_allowed: int = 0
+    most_apart: float = 0  # Of a source from its quota after a step, in tokens.
+
+    @property
+    def parts(self) -> int:
+        return sum(self.parts_of_source)
 
     @property
     def is_yes(self) -> bool:
@@ -60,13 +72,18 @@ class Judge:
         self._sources = sources
         self._plan_of = plan_of
         self._step_of_state: dict[str, int] = {}
-        self._verdict = Verdict(tokens=[0 for _ in sources])
+        self._shares = Shares([source.weight for source in sources])
+        none = [0 for _ in sources]
+        self._verdict = Verdict(tokens=[*none], quotas=[*none], parts_of_source=[*none])
+        self._verdict.apart_allowed = self._part_tokens * (2 if self._shares.change else 1)
 
     def judge(self, ranks: list[RankFile], steps: int) -> Verdict:
         reasons = self._verdict.reasons
         for rank, file in enumerate(ranks):
             reasons += [f"rank {rank}: {fault}" for fault in faults_of_order(file, steps)]
-        expected = expected_steps(self._sources, self._seed, self._step_tokens)
+        expected = expected_steps(
+            self._sources, self._seed, self._step_tokens, self._part_tokens
+        )
         for step, of_step in zip(range(steps), expected, strict=False):
             delivered = [file.load(step) for file in ranks]
             faults = self._faults_of_step(step, of_step, delivered)
@@ -76,7 +93,7 @@ class Judge:
     def _faults_of_step(
         self, step: int, expected: ExpectedStep, delivered: Delivered
     ) -> Iterator[str]:
-        yield from self._faults_of_shares(expected)
+        yield from self._faults_of_shares(step, expected)
         contents = {
             part: self._sources[part.source].content(part.record, part.part)
             for part in expected.parts
@@ -102,18 +119,25 @@ class Judge:
             if other != step:
                 yield f"its state is that of step {other}"
 
-    def _faults_of_shares(self, expected: ExpectedStep) -> Iterator[str]:
+    def _faults_of_shares(self, step: int, expected: ExpectedStep) -> Iterator[str]:
         verdict = self._verdict
-        verdict.parts += len(expected.parts)
+        of_step = [0 for _ in self._sources]
         for part in expected.parts:
-            tokens = self._sources[part.source].part_tokens(part.record, part.part)
-            verdict.tokens[part.source] += tokens
-        all_weights = sum(source.weight for source in self._sources)
-        for source, tokens in zip(self._sources, verdict.tokens, strict=True):
-            apart = abs(tokens - source.weight / all_weights * sum(verdict.tokens))
+            source = self._sources[part.source]
+            tokens = source.part_tokens(part.record, part.part)
+            of_step[part.source] += tokens
+            verdict.parts_of_source[part.source] += 1
+            verdict.part_tokens[tokens] += 1
+            verdict.pictures += part.part == 0 and source.records[part.record].picture is not None
+        verdict.tokens_of_step.append(of_step)
+        shares = self._shares.at(step)
+        for number, source in enumerate(self._sources):
+            verdict.tokens[number] += of_step[number]
+            verdict.quotas[number] += expected.tokens * shares[number] / (1 << SHARE_BITS)
+            apart = abs(verdict.tokens[number] - verdict.quotas[number])
             verdict.most_apart = max(verdict.most_apart, apart)
-            if apart > self._part_tokens:
-                yield f"source {source.name} is {apart:.0f} tokens from its share"
+            if apart > verdict.apart_allowed:
+                yield f"source {source.name} is {apart:.0f} tokens from its quota"
         if expected.tokens > self._step_tokens:
             yield f"it has {expected.tokens} tokens; {self._step_tokens} are allowed"
 
@@ -214,9 +238,11 @@ def is_filler(micro_batch: MicroBatch) -> bool:
 def difference(sequence: Content, contents: dict[PartId, Content]) -> str:
     """How a sequence differs from the part that it was meant to be, as far as that can be told."""
     for part, content in contents.items():
+        if replace(sequence, picture=content.picture) == content:
+            return f"part {part} with another picture than its own"
         for what, code in (("tokens", "i"), ("labels", "q"), ("positions", "i")):
             got, right = (array(code, getattr(one, what)) for one in (sequence, content))
-            others = (name for name in ("tokens", "labels", "positions") if name != what)
+            others = (name for name in CONTENTS if name != what)
             if any(getattr(sequence, name) != getattr(content, name) for name in others):
                 continue
             odd = [place for place, value in enumerate(got) if value != right[place]]
