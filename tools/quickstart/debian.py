@@ -15,6 +15,7 @@ from quickstart import vocabulary
 from quickstart.figures import Figure, figures_of
 from quickstart.gathering import Collection, Document, Found, Gathered, NoData, Rules, gather
 from quickstart.ids import encode_by
+from quickstart.pictures import is_known
 from quickstart.shard_files import write_jsonl_zst, write_megatron, write_parquet, write_tar
 from quickstart.texts import entries, page
 
@@ -112,8 +113,9 @@ class Writer:
             write_jsonl_zst(path.with_suffix(".jsonl.zst"), records)
 
     def _write_pictures(self, wanted: int) -> None:
+        found = figures_of(self.roots[PICTURES[0]] / HELP)
         figures = sorted(
-            figures_of(self.roots[PICTURES[0]] / HELP),
+            (figure for figure in found if is_known(figure.picture.read_bytes())),
             key=lambda figure: RULES.order(figure.picture.name),
         )
         if not figures:

@@ -2,7 +2,8 @@
 """The oracle's view of pictures: the grid that one is scaled to, and its pixels there.
 
 Written after docs/formats/pictures.md. Pillow decodes, which brings decoders of its own, and NumPy
-scales, in double precision: sums of whole numbers below 2^53, so they are exact.
+scales, in double precision: sums of whole numbers below 2^53, so they are exact. PNGs of 16 bits
+are not known here, since Pillow cuts them to 8 where they are to be rounded.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from PIL import Image
 
 JPEG_SCALES = (8, 4, 2)
+PNG, PNG_DEPTH_AT = b"\x89PNG\r\n\x1a\n", 24
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,13 @@ def described(height: int, width: int, pixels: bytes) -> bytes:
     return struct.pack("<II", height, width) + hashlib.sha256(pixels).digest()
 
 
+def is_known(content: bytes) -> bool:
+    """Whether picture_of() can tell what must be delivered."""
+    return not content.startswith(PNG) or content[PNG_DEPTH_AT] <= 8
+
+
 def picture_of(content: bytes, rules: Rules) -> Picture:
+    assert is_known(content), "a PNG of 16 bits"
     with Image.open(io.BytesIO(content)) as image:
         rows, columns = rules.grid(*image.size)
         height, width = rows * rules.cell_px, columns * rules.cell_px
