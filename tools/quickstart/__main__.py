@@ -11,6 +11,7 @@ from quickstart.folder import Folder, NotOurs, remove
 from quickstart.gathering import NoData
 from quickstart.options import ROOT, USAGE, Options, parse
 from quickstart.records import Source
+from quickstart.report_files import write_report
 from quickstart.stream import CommandFailed, Stream
 from quickstart.tamper import tamper
 from quickstart.verdict import Judge
@@ -82,6 +83,7 @@ def main() -> int:
         return INTERRUPTED
     text = report.render(found)
     folder.report.write_text(text, encoding="utf-8")
+    write_report(found, text)
     print(text, end="", flush=True)
     return int(not found.verdict.is_yes)
 

@@ -54,10 +54,6 @@ class Folder:
         return self.path / "report.json"
 
     @property
-    def report_schema(self) -> Path:
-        return self.path / "report.schema.json"
-
-    @property
     def plots(self) -> Path:
         return self.path / "plots"
 
@@ -83,7 +79,7 @@ class Folder:
     def make(self) -> None:
         """Empty but for packages, in place of a former quickstart's. NotOurs where anything else
         is in it."""
-        reports = [self.report, self.report_md, self.report_json, self.report_schema, self.plots]
+        reports = [self.report, self.report_md, self.report_json, self.plots]
         made = [self.data, self.pipeline, self.tokenizer, self.stream, self.delivered, self.logs]
         ours = [*made, *reports]
         there = sorted(self.path.iterdir()) if self.path.exists() else []

@@ -100,7 +100,8 @@ def source_row(found: Findings, number: int, source: Source) -> str:
 def where_next(found: Findings) -> Iterator[tuple[str, str]]:
     command, stream = shown(found.options.command), shown(found.folder.stream)
     step = found.live.went_on_at
-    yield "look", f"{command} store show {stream} --step={step} --rank=2"
+    yield "look", f"{shown(found.folder.report_md)}, with plots; report.json has the figures"
+    yield "", f"{command} store show {stream} --step={step} --rank=2"
     yield "", f"{command} store verify {stream} --depth=payload"
     yield "", f"{command} plan explain --store={stream} --step={step}"
 

@@ -23,6 +23,7 @@ class Balance:
     after: float  # The same, as the plan has it.
     over_bound: float  # The step's predicted time over what no plan can go below.
     steps: int
+    by_step: list[tuple[int, float, float]]  # Step, before and after, of those looked at.
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class Stream:
             after=fmean(one["imbalance_after"] for one in explained),
             over_bound=fmean(one["gap_of_step"] for one in explained),
             steps=len(looked_at),
+            by_step=[
+                (step, one["imbalance_before"], one["imbalance_after"])
+                for step, one in zip(looked_at, explained, strict=True)
+            ],
         )
 
     def size_bytes(self) -> int:
