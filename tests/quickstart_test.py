@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The quickstart says yes where all is well, and no where anything at all was changed."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -13,11 +14,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from cli_test import COMMAND
+from cli_test import COMMAND, succeed_json
+from quickstart.balance import balance_of, imbalance, step_balance
 from quickstart.delivered import MicroBatch, RankFile, Step
 from quickstart.draws import permutation
 from quickstart.folder import Folder
 from quickstart.records import PartId, Source
+from quickstart.report_md import PLOTS
+from quickstart.schema import faults_of, report_schema
 from quickstart.stream import Stream
 from quickstart.tamper import BREAKS, rewrite
 from quickstart.verdict import Judge, Verdict
@@ -64,6 +68,19 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return Folder(out)
 
 
+def check_files(folder: Folder, *, is_yes: bool) -> None:
+    figures = json.loads(folder.report_json.read_text())
+    assert not list(faults_of(figures, report_schema()))
+    assert figures["exactly_once"] == is_yes
+    assert folder.report.read_text().strip("\n") in folder.report_md.read_text()
+    for name in PLOTS:
+        assert (folder.plots / f"{name}.png").is_file()
+
+
+def test_all_is_written_down(kept: Folder) -> None:
+    check_files(kept, is_yes=True)
+
+
 @pytest.mark.parametrize(
     ("how", "reason"),
     [
@@ -79,6 +96,7 @@ def test_what_was_spoiled_is_found(tmp_path: Path, how: str, reason: str) -> Non
     assert (code, report[-1]) == (1, VERDICT + "no")
     assert [line for line in report if reason in line], "\n".join(report)
     assert (tmp_path / "out" / "delivered" / "rank-3").is_file(), "the evidence is kept"
+    check_files(Folder(tmp_path / "out"), is_yes=False)
 
 
 def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
@@ -332,6 +350,24 @@ def test_the_oracle_counts_what_was_drawn(replay: Replay) -> None:
         for source, of_source in zip(replay.sources, verdict.tokens, strict=True)
     ]
     assert min(passes) > 1, "no source has begun a second pass"
+
+
+def test_loads_are_those_of_the_parts_as_drawn_and_as_planned(
+    replay: Replay, tmp_path: Path
+) -> None:
+    stream = Stream(COMMAND, replay.folder.stream, RANKS)
+    verdict = replay.judge([replay.folder.of_rank(rank) for rank in range(RANKS)])
+    found = balance_of(stream, 4096, verdict.lengths_of_step, shown=SPOILED)
+    assert (found.shown.step, [one.step for one in found.steps]) == (SPOILED, list(range(STEPS)))
+    assert found.before > found.after >= 1
+    words = (f"--store={stream.path}", f"--step={SPOILED}")
+    told = succeed_json("plan", "explain", *words)
+    assert found.shown.after == pytest.approx(told["imbalance_after"], abs=1e-3)
+    assert max(found.shown.after_ms) >= told["lower_bound_ms"] == found.shown.lower_bound_ms
+    # The ninth part is the first rank's again.
+    loads = step_balance(stream, 4096, SPOILED, [4096, *[64] * 7, 4096, 64], tmp_path).before_ms
+    assert loads[0] > 4 * max(loads[1:])
+    assert imbalance(loads[2:]) == 1
 
 
 def test_an_order_is_a_permutation() -> None:

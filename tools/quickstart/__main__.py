@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from quickstart import live, report
+from quickstart.balance import balance_of
 from quickstart.data import prepare
 from quickstart.delivered import RankFile
 from quickstart.folder import Folder, NotOurs, remove
@@ -43,6 +44,7 @@ def quickstart(options: Options, folder: Folder) -> report.Findings:
     stream = Stream(options.command, folder.stream, RANKS)
     ranks = [RankFile(file) for file in files]
     verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, options.steps)
+    capacity = pipeline["topology"]["capacity"]
     kept = options.keep or not verdict.is_yes
     if not kept:
         remove(folder.delivered)
@@ -54,7 +56,7 @@ def quickstart(options: Options, folder: Folder) -> report.Findings:
         live=run,
         stream_bytes=stream.size_bytes(),
         rank_memory_bytes=max(rank.peak_memory_bytes or 0 for rank in ranks),
-        balance=stream.balance(options.steps),
+        balance=balance_of(stream, capacity, verdict.lengths_of_step, shown=run.went_on_at),
         verdict=verdict,
         kept=kept,
     )
@@ -82,7 +84,6 @@ def main() -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     text = report.render(found)
-    folder.report.write_text(text, encoding="utf-8")
     write_report(found, text)
     print(text, end="", flush=True)
     return int(not found.verdict.is_yes)

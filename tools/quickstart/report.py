@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from quickstart.balance import Balance
 from quickstart.data import Prepared
 from quickstart.folder import Folder
 from quickstart.live import LiveRun
 from quickstart.options import Options
 from quickstart.records import Source
-from quickstart.stream import Balance
 from quickstart.verdict import Verdict
+from quickstart.weights import changes_of
 
 REASONS_SHOWN = 6
 KINDS_SHOWN = 5  # Of what a source is made of.
@@ -31,6 +32,11 @@ class Findings:
     balance: Balance
     verdict: Verdict
     kept: bool  # What ranks got.
+
+    @property
+    def changes(self) -> list[int]:
+        """The steps at which weights change."""
+        return changes_of([source.weight for source in self.sources])
 
 
 def render(found: Findings) -> str:
@@ -70,7 +76,7 @@ def rows(found: Findings) -> Iterator[tuple[str, str]]:
         f"slowest rank over mean {balance.before:.2f} as drawn, {balance.after:.2f} as planned; "
         f"{balance.over_bound:.2f} of the lower bound",
     )
-    yield "", f"as the cost model predicts it, in {balance.steps} of the steps"
+    yield "", f"as the cost model predicts it, in {len(balance.steps)} of the steps"
     per_second = tokens / live.seconds / 1e6
     yield "speed", f"{live.seconds:.1f} s, {per_second:.2f} M tokens/s, start included"
     producer, rank = live.producer_memory_bytes / MIB, found.rank_memory_bytes / MIB

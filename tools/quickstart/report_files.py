@@ -1,18 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""report.md, with plots, and report.json, the same figures for programs."""
+"""report.txt; report.md, with plots; and report.json, the same figures for programs, which is as
+report.schema.json says."""
 
 import json
 from typing import Any
 
 from quickstart import plots
+from quickstart.balance import Balance
 from quickstart.report import Findings
-
-PLOTS = {
-    "mix": "Tokens of each step, by source",
-    "balance": "The slowest rank's work over the mean, before and after balancing",
-    "lengths": "Tokens of parts, which are records cut at max_sample_tokens",
-}
-
+from quickstart.report_md import PLOTS, markdown
+from quickstart.schema import faults_of, report_schema
 
 def figures_of(found: Findings) -> dict[str, Any]:
     verdict, live, balance = found.verdict, found.live, found.balance
@@ -38,11 +35,10 @@ def figures_of(found: Findings) -> dict[str, Any]:
         "pictures": verdict.pictures,
         "sources": sources,
         "most_tokens_from_quota": round(verdict.most_apart, 1),
-        "imbalance_before": balance.before,
-        "imbalance_after": balance.after,
-        "step_time_over_bound": balance.over_bound,
-        "seconds": live.seconds,
-        "tokens_per_s": sum(verdict.tokens) / live.seconds,
+        "tokens_from_quota_allowed": verdict.apart_allowed,
+        **figures_of_balance(balance),
+        "seconds": round(live.seconds, 3),
+        "tokens_per_s": round(sum(verdict.tokens) / live.seconds),
         "stream_bytes": found.stream_bytes,
         "producer_memory_bytes": live.producer_memory_bytes,
         "rank_memory_bytes": found.rank_memory_bytes,
@@ -51,21 +47,45 @@ def figures_of(found: Findings) -> dict[str, Any]:
     }
 
 
-def markdown(text: str) -> str:
-    """`text` is the report as it is printed."""
-    shown = [f"## {caption}\n\n![{caption}](plots/{name}.png)" for name, caption in PLOTS.items()]
-    return "\n\n".join(["# Quickstart", f"```\n{text.strip(chr(10))}\n```", *shown]) + "\n"
+def figures_of_balance(balance: Balance) -> dict[str, Any]:
+    one = balance.shown
+    return {
+        "imbalance_before": round(balance.before, 4),
+        "imbalance_after": round(balance.after, 4),
+        "step_time_over_bound": round(balance.over_bound, 4),
+        "balance_of_steps": [
+            {
+                "step": of_step.step,
+                "imbalance_before": round(of_step.before, 4),
+                "imbalance_after": round(of_step.after, 4),
+                "step_time_over_bound": of_step.over_bound,
+            }
+            for of_step in balance.steps
+        ],
+        "loads": {
+            "step": one.step,
+            "before_ms": [round(load, 3) for load in one.before_ms],
+            "after_ms": [round(load, 3) for load in one.after_ms],
+            "lower_bound_ms": one.lower_bound_ms,
+        },
+    }
 
 
 def write_report(found: Findings, text: str) -> None:
-    verdict = found.verdict
+    """AssertionError where report.json would not be as its schema says."""
+    verdict, folder = found.verdict, found.folder
+    names = [source.name for source in found.sources]
+    folder.report.write_text(text, encoding="utf-8")
     drawn = {
-        "mix": plots.mix([source.name for source in found.sources], verdict.tokens_of_step),
+        "loads": plots.loads(found.balance.shown),
         "balance": plots.balance(found.balance),
-        "lengths": plots.lengths(verdict.part_tokens),
+        "mix": plots.mix(names, verdict.tokens_of_step, found.changes),
+        "lengths": plots.lengths([one for step in verdict.lengths_of_step for one in step]),
     }
     assert list(drawn) == list(PLOTS)
-    plots.write(drawn, found.folder.plots)
-    found.folder.report_md.write_text(markdown(text), encoding="utf-8")
-    content = json.dumps(figures_of(found), indent=2) + "\n"
-    found.folder.report_json.write_text(content, encoding="utf-8")
+    plots.write(drawn, folder.plots)
+    folder.report_md.write_text(markdown(found, text), encoding="utf-8")
+    figures = figures_of(found)
+    faults = list(faults_of(figures, report_schema()))
+    assert not faults, f"report.json: {faults}"
+    folder.report_json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -5,7 +5,6 @@ import json
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 
 from quickstart.records import PartId
 from quickstart.verdict import Plan
@@ -13,17 +12,6 @@ from quickstart.verdict import Plan
 
 class CommandFailed(Exception):
     pass
-
-
-@dataclass(frozen=True)
-class Balance:
-    """Means over the steps that were looked at."""
-
-    before: float  # The slowest rank's work over the mean, as samples were drawn.
-    after: float  # The same, as the plan has it.
-    over_bound: float  # The step's predicted time over what no plan can go below.
-    steps: int
-    by_step: list[tuple[int, float, float]]  # Step, before and after, of those looked at.
 
 
 @dataclass(frozen=True)
@@ -50,22 +38,9 @@ class Stream:
             plan[piece["rank"]][piece["micro_batch"]].append(part)
         return plan
 
-    def balance(self, steps: int) -> Balance:
-        looked_at = range(0, steps, max(1, steps // 24))
-        explained = [
-            self.ask("plan", "explain", f"--store={self.path.resolve()}", f"--step={step}")
-            for step in looked_at
-        ]
-        return Balance(
-            before=fmean(one["imbalance_before"] for one in explained),
-            after=fmean(one["imbalance_after"] for one in explained),
-            over_bound=fmean(one["gap_of_step"] for one in explained),
-            steps=len(looked_at),
-            by_step=[
-                (step, one["imbalance_before"], one["imbalance_after"])
-                for step, one in zip(looked_at, explained, strict=True)
-            ],
-        )
+    def explain(self, *words: str) -> dict:
+        """What `plan explain` says, with what each rank does when."""
+        return self.ask("plan", "explain", *words, "--timeline")
 
     def size_bytes(self) -> int:
         return sum(file.stat().st_size for file in self.path.rglob("*") if file.is_file())

@@ -45,7 +45,7 @@ class Verdict:
     tokens: list[int] = field(default_factory=list)  # By source.
     quotas: list[float] = field(default_factory=list)  # By source, in tokens.
     parts_of_source: list[int] = field(default_factory=list)
-    part_tokens: Counter[int] = field(default_factory=Counter)  # How many parts have so many.
+    lengths_of_step: list[list[int]] = field(default_factory=list)  # Of parts, as drawn.
     pictures: int = 0  # Delivered, and compared.
     apart_allowed: int = 0
     most_apart: float = 0  # Of a source from its quota after a step, in tokens.
@@ -122,14 +122,16 @@ class Judge:
     def _faults_of_shares(self, step: int, expected: ExpectedStep) -> Iterator[str]:
         verdict = self._verdict
         of_step = [0 for _ in self._sources]
+        lengths: list[int] = []
         for part in expected.parts:
             source = self._sources[part.source]
             tokens = source.part_tokens(part.record, part.part)
             of_step[part.source] += tokens
             verdict.parts_of_source[part.source] += 1
-            verdict.part_tokens[tokens] += 1
+            lengths.append(tokens)
             verdict.pictures += part.part == 0 and source.records[part.record].picture is not None
         verdict.tokens_of_step.append(of_step)
+        verdict.lengths_of_step.append(lengths)
         shares = self._shares.at(step)
         for number, source in enumerate(self._sources):
             verdict.tokens[number] += of_step[number]
