@@ -63,7 +63,10 @@ def test_packages_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("said", "reason"),
     [
-        ("E: Unable to locate package rust-src", "no packages of these names: rust-src"),
+        (
+            "E: Unable to locate package rust-src",
+            r"no packages of these names \(`apt-get update` may bring them\): rust-src",
+        ),
         ("E: Failed to fetch http://x  404", "apt-get download: Failed to fetch http://x  404"),
     ],
 )
@@ -73,6 +76,56 @@ def test_packages_that_are_not_there_are_named(
     fake_apt(tmp_path, f"echo '{said}' >&2; exit 100", monkeypatch)
     with pytest.raises(packages.Unavailable, match=reason):
         packages.unpack_all(["rust-src"], tmp_path / "cache")
+
+
+def test_no_network_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "E: Failed to fetch http://deb/x.deb  Temporary failure resolving 'deb'"
+    fake_apt(tmp_path, f'echo "{said}" >&2; exit 100', monkeypatch)
+    with pytest.raises(packages.Unavailable, match="Temporary failure resolving 'deb'"):
+        packages.unpack_all(["a"], tmp_path / "cache")
+    assert not list((tmp_path / "cache").iterdir())
+
+
+def test_apt_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_apt(tmp_path, "exec cat /dev/zero > /dev/null", monkeypatch)
+    monkeypatch.setattr(packages, "FETCH_TIME_S", 0.2)
+    with pytest.raises(packages.Unavailable, match=r"did not come within 0\.2 s"):
+        packages.unpack_all(["a"], tmp_path / "cache")
+
+
+def test_a_machine_without_apt_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(packages.Unavailable, match="this machine has no apt-get"):
+        packages.unpack_all(["a"], tmp_path / "cache")
+
+
+def test_a_package_that_was_cut_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole_deb, cut_deb = make_deb(tmp_path, "a"), make_deb(tmp_path, "b")
+    size = cut_deb.stat().st_size // 2
+    cut_deb.write_bytes(cut_deb.read_bytes()[:size])
+    fake_apt(tmp_path, f"cp {whole_deb} {cut_deb} .", monkeypatch)
+    cache = tmp_path / "cache"
+    with pytest.raises(packages.Unavailable, match=rf"b_1_all.deb \({size} bytes\) cannot be unp"):
+        packages.unpack_all(["a", "b"], cache)
+    assert [one.name for one in cache.iterdir()] == ["a"], "what is whole stays, and nothing else"
+
+
+@pytest.mark.parametrize(
+    ("apt", "dpkg"),
+    [
+        ("echo 'E: You don'\"'\"'t have enough free space in /x.' >&2; exit 100", "exit 0"),
+        ("touch a_1_all.deb", "echo 'dpkg-deb: error: No space left on device' >&2; exit 2"),
+    ],
+)
+def test_a_full_disk_is_no_matter_of_packages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apt: str, dpkg: str
+) -> None:
+    fake_apt(tmp_path, apt, monkeypatch)
+    (tmp_path / "bin" / "dpkg").write_text(f"#!/bin/sh\n{dpkg}\n")
+    (tmp_path / "bin" / "dpkg").chmod(0o755)
+    with pytest.raises(OSError, match="No space left on device") as full:
+        packages.unpack_all(["a"], tmp_path / "cache")
+    assert str(full.value.filename).startswith(str(tmp_path / "cache"))
 
 
 def test_texts_of_files(tmp_path: Path) -> None:

@@ -114,6 +114,16 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "delivered").exists(), "what ranks got is large"
 
 
+def test_a_folder_that_is_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("kept")
+    code, report, said = quickstart(tmp_path / "file")
+    assert (code, report) == (2, [])
+    assert f"{tmp_path}/file is no folder: name another --out" in said
+    code, report, said = quickstart(tmp_path / "file" / "below")
+    assert (code, report) == (1, [])
+    assert said == f"quickstart: {tmp_path}/file/below: Not a directory\n"
+
+
 def build_with(folder: Path, command: str = "", python: str = "") -> Path:
     """A build whose command first does `command`, a line of shell, and whose Python `python`."""
     (folder / "python").mkdir(parents=True)

@@ -26,6 +26,11 @@ def say(text: str) -> None:
     print(f"quickstart: {text}", file=sys.stderr, flush=True)
 
 
+def told(error: OSError) -> str:
+    """What and where, as in "./out/data/x.tar: No space left on device"."""
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+
+
 def build() -> None:
     words = [str(ROOT / "scripts" / "build"), "dev", "batchloom_cli", "_core"]
     subprocess.run(words, stdout=sys.stderr, check=True)
@@ -70,12 +75,20 @@ def main() -> int:
     except NotOurs as refusal:
         say(str(refusal))
         return USAGE
+    except OSError as error:
+        say(told(error))
+        return 1
     try:
         if not options.is_built:
             build()
         found = quickstart(options, folder)
+        text = report.render(found)
+        write_report(found, text)
     except (NoData, NoVocabulary, CommandFailed, subprocess.CalledProcessError) as failure:
         say(str(failure))
+        return 1
+    except OSError as error:
+        say(told(error))
         return 1
     except live.RunFailed as failure:
         say(f"{failure}\nlogs: {folder.logs}")
@@ -83,8 +96,6 @@ def main() -> int:
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
-    text = report.render(found)
-    write_report(found, text)
     print(text, end="", flush=True)
     return int(not found.verdict.is_yes)
 

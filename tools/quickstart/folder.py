@@ -82,6 +82,8 @@ class Folder:
         reports = [self.report, self.report_md, self.report_json, self.plots]
         made = [self.data, self.pipeline, self.tokenizer, self.stream, self.delivered, self.logs]
         ours = [*made, *reports]
+        if self.path.exists() and not self.path.is_dir():
+            raise NotOurs(f"{self.path} is no folder: name another --out")
         there = sorted(self.path.iterdir()) if self.path.exists() else []
         strange = [one for one in there if one not in (self.mark, self.packages, *ours)]
         if there and self.mark not in there:

@@ -4,6 +4,8 @@
 What was unpacked stays, a folder each with the version, and is not fetched again.
 """
 
+import errno
+import os
 import re
 import subprocess
 from collections.abc import Sequence
@@ -12,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 FETCH_TIME_S = 600
+SILENCE_S = 30  # That apt waits for a server.
 AT_ONCE = 2
 # A name that apt has no version of makes it end before it fetches anything.
 NAMED = re.compile(r"^E: (?:Unable to locate package|Can't find a source to download .* of) (\S+)")
@@ -36,8 +39,12 @@ def unpack_all(names: Sequence[str], cache: Path) -> dict[str, Path]:
 
 def fetch(names: Sequence[str], folder: Path) -> dict[str, Path]:
     """By name the .deb."""
-    as_this_user = ["-o", "APT::Sandbox::User=root"]  # Of a root whose folder is its own.
-    words = ["apt-get", "-qq", *as_this_user, "download", *names]
+    settings = [
+        "APT::Sandbox::User=root",  # As this user, where it is a root whose folder is its own.
+        "Acquire::Retries=1",
+        *(f"Acquire::{how}::Timeout={SILENCE_S}" for how in ("http", "https")),
+    ]
+    words = ["apt-get", "-qq", *(f"-o={setting}" for setting in settings), "download", *names]
     try:
         done = subprocess.run(
             words, cwd=folder, capture_output=True, text=True, timeout=FETCH_TIME_S, check=False
@@ -47,6 +54,7 @@ def fetch(names: Sequence[str], folder: Path) -> dict[str, Path]:
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"packages did not come within {FETCH_TIME_S} s") from error
     if done.returncode != 0:
+        check_room(done.stderr, folder)
         raise Unavailable(reason_of(done.stderr))
     return {name: file_of(name, folder) for name in names}
 
@@ -55,8 +63,15 @@ def reason_of(said: str) -> str:
     lines = [line for line in said.splitlines() if line.startswith("E: ")]
     unknown = [found[1] for line in lines if (found := NAMED.match(line))]
     if unknown:
-        return f"apt knows no packages of these names: {', '.join(unknown)}"
+        names = ", ".join(unknown)
+        return f"apt knows no packages of these names (`apt-get update` may bring them): {names}"
     return f"apt-get download: {lines[0][3:] if lines else said.strip() or 'failed'}"
+
+
+def check_room(said: str, folder: Path) -> None:
+    """A full disk is no matter of packages: other data would have no room either."""
+    if "No space left on device" in said or "enough free space" in said:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def file_of(name: str, folder: Path) -> Path:
@@ -72,6 +87,9 @@ def unpack(name: str, deb: Path, cache: Path) -> None:
     subprocess.run(["rm", "-rf", begun], check=True)
     done = subprocess.run(["dpkg", "-x", deb, begun], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise Unavailable(f"{deb.name}: {done.stderr.strip()}")
+        subprocess.run(["rm", "-rf", begun], check=True)
+        check_room(done.stderr, cache)
+        said = " ".join(done.stderr.split())
+        raise Unavailable(f"{deb.name} ({deb.stat().st_size:,} bytes) cannot be unpacked: {said}")
     deb.unlink()
     begun.rename(cache / name)
