@@ -67,6 +67,13 @@ def test_packages_are_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             "E: Unable to locate package rust-src",
             r"no packages of these names \(`apt-get update` may bring them\): rust-src",
         ),
+        (
+            "\n".join(
+                [f"E: Can'\"'\"'t find a source to download version 1 of '\"'\"'p{n}:amd64'\"'\"'"
+                 for n in range(6)]
+            ),
+            ": p0, p1, p2, p3 and 2 more$",
+        ),
         ("E: Failed to fetch http://x  404", "apt-get download: Failed to fetch http://x  404"),
     ],
 )

@@ -16,8 +16,12 @@ from tempfile import TemporaryDirectory
 FETCH_TIME_S = 600
 SILENCE_S = 30  # That apt waits for a server.
 AT_ONCE = 2
-# A name that apt has no version of makes it end before it fetches anything.
-NAMED = re.compile(r"^E: (?:Unable to locate package|Can't find a source to download .* of) (\S+)")
+NAMES_SHOWN = 4
+# A name that apt has no version of makes it end before it fetches anything. Of one that is
+# installed, but is in no list, it says 'name:architecture'.
+NAMED = re.compile(
+    r"^E: (?:Unable to locate package|Can't find a source to download .* of) '?([^\s':]+)"
+)
 
 
 class Unavailable(Exception):
@@ -63,7 +67,8 @@ def reason_of(said: str) -> str:
     lines = [line for line in said.splitlines() if line.startswith("E: ")]
     unknown = [found[1] for line in lines if (found := NAMED.match(line))]
     if unknown:
-        names = ", ".join(unknown)
+        more = len(unknown) - NAMES_SHOWN
+        names = ", ".join(unknown[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
         return f"apt knows no packages of these names (`apt-get update` may bring them): {names}"
     return f"apt-get download: {lines[0][3:] if lines else said.strip() or 'failed'}"
 
