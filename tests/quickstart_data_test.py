@@ -12,6 +12,7 @@ from PIL import Image
 from quickstart import packages
 from quickstart.figures import figures_of
 from quickstart.ids import NEWLINE, encode_bytes
+from quickstart.made_ids import faults_of_ids, write_ids
 from quickstart.pictures import Rules, is_known, rgb_of, scaled
 from quickstart.shard_files import (
     frames_of,
@@ -182,6 +183,23 @@ def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
     ids = encode_bytes(["abc", "d"])
     write_megatron(tmp_path / "x.bin", ids)
     assert list(documents_of_ids(tmp_path / "x.bin")) == ids
+
+
+def test_ids_in_files_are_those_of_their_texts(tmp_path: Path) -> None:
+    pipeline = {
+        "tokens": {"tokenizer": "bytes"},
+        "source": [{"files": ["x-*.jsonl"]}, {"files": ["c-*.bin"]}],
+    }
+    texts = ["abc", "d\ne"]
+    write_ids(tmp_path / "c-a.bin", texts, encode_bytes(texts))
+    write_ids(tmp_path / "c-b.bin", texts, encode_bytes(texts))
+    assert not list(faults_of_ids(tmp_path, pipeline))
+    write_ids(tmp_path / "c-a.bin", texts, encode_bytes(["abc", "d\nf"]))
+    write_ids(tmp_path / "c-b.bin", texts, encode_bytes(texts[:1]))
+    assert list(faults_of_ids(tmp_path, pipeline)) == [
+        "c-a.bin: document 1 has other ids than its text",
+        "c-b.bin has 1 documents, made of 2 texts",
+    ]
 
 
 def test_frames_are_small() -> None:

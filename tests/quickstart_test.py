@@ -152,6 +152,14 @@ def test_a_producer_that_fails_is_named(tmp_path: Path, command: str, who: str) 
     assert time.monotonic() - began < RANKS_WAIT_S
 
 
+def test_code_that_has_other_ids_than_its_texts_is_found(tmp_path: Path) -> None:
+    other = "echo '{\"text\": \"other\"}' | zstd -q > data/code-python.jsonl.zst"
+    build = build_with(tmp_path / "build", f"[ ! -e data ] || {other}")
+    code, report, _ = quickstart(tmp_path / "out", build=build)
+    assert (code, report[-1]) == (1, VERDICT + "no")
+    assert [line for line in report if "documents, made of 1 texts" in line], "\n".join(report)
+
+
 # By the words of a rank's process: python -m quickstart.rank STREAM RANK ...
 DIES = """
 import atexit, os, signal, sys

@@ -10,6 +10,7 @@ from quickstart.data import prepare
 from quickstart.delivered import RankFile
 from quickstart.folder import Folder, NotOurs, remove
 from quickstart.gathering import NoData
+from quickstart.made_ids import faults_of_ids
 from quickstart.options import ROOT, USAGE, Options, parse
 from quickstart.records import Source
 from quickstart.report_files import write_report
@@ -49,6 +50,7 @@ def quickstart(options: Options, folder: Folder) -> report.Findings:
     stream = Stream(options.command, folder.stream, RANKS)
     ranks = [RankFile(file) for file in files]
     verdict = Judge(pipeline, sources, stream.plan_of).judge(ranks, options.steps)
+    verdict.reasons += faults_of_ids(folder.path, pipeline)
     capacity = pipeline["topology"]["capacity"]
     kept = options.keep or not verdict.is_yes
     if not kept:

@@ -15,8 +15,9 @@ from quickstart import vocabulary
 from quickstart.figures import Figure, figures_of
 from quickstart.gathering import Collection, Document, Found, Gathered, NoData, Rules, gather
 from quickstart.ids import encode_by
+from quickstart.made_ids import write_ids
 from quickstart.pictures import is_known
-from quickstart.shard_files import write_jsonl_zst, write_megatron, write_parquet, write_tar
+from quickstart.shard_files import write_jsonl_zst, write_parquet, write_tar
 from quickstart.texts import entries, page
 
 LANGUAGES = ("de", "es", "fr", "it", "pl", "ru")
@@ -103,8 +104,8 @@ class Writer:
         path = self.folder / f"{source}-{found.collection.name}"
         records = [{"name": one.name, "text": one.text} for one in found.documents]
         if source == "code":
-            encode = encode_by(self.folder.parent / MODEL)
-            write_megatron(path.with_suffix(".bin"), encode([one.text for one in found.documents]))
+            texts = [one.text for one in found.documents]
+            write_ids(path.with_suffix(".bin"), texts, encode_by(self.folder.parent / MODEL)(texts))
         elif source == "dictionary":
             write_parquet(path.with_suffix(".parquet"), words_of(found.documents))
         elif source == "kernel":

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from quickstart.gathering import Collection, Gathered, Rules, gather
 from quickstart.ids import encode_bytes
-from quickstart.shard_files import write_jsonl, write_megatron
+from quickstart.made_ids import write_ids
+from quickstart.shard_files import write_jsonl
 
 ROOT = Path("/")
 RULES = Rules(
@@ -37,6 +38,6 @@ def write_sources(folder: Path, wanted_bytes: dict[str, int]) -> list[Gathered]:
                 records = [{"path": one.name, "text": one.text} for one in documents]
                 write_jsonl(folder / f"texts-{collection.name}.jsonl", records)
             elif documents:
-                ids = encode_bytes([one.text for one in documents])
-                write_megatron(folder / f"code-{collection.name}.bin", ids)
+                code = [one.text for one in documents]
+                write_ids(folder / f"code-{collection.name}.bin", code, encode_bytes(code))
     return gathered
