@@ -122,7 +122,7 @@ def test_a_package_that_was_cut_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     ("apt", "dpkg"),
     [
         ("echo 'E: You don'\"'\"'t have enough free space in /x.' >&2; exit 100", "exit 0"),
-        ("touch a_1_all.deb", "echo 'dpkg-deb: error: No space left on device' >&2; exit 2"),
+        ("touch a_1_all.deb", "mkdir $3; echo 'dpkg-deb: error: No space left on device' >&2; exit 2"),
     ],
 )
 def test_a_full_disk_is_no_matter_of_packages(
@@ -131,9 +131,11 @@ def test_a_full_disk_is_no_matter_of_packages(
     fake_apt(tmp_path, apt, monkeypatch)
     (tmp_path / "bin" / "dpkg").write_text(f"#!/bin/sh\n{dpkg}\n")
     (tmp_path / "bin" / "dpkg").chmod(0o755)
+    cache = tmp_path / "cache"
     with pytest.raises(OSError, match="No space left on device") as full:
-        packages.unpack_all(["a"], tmp_path / "cache")
-    assert str(full.value.filename).startswith(str(tmp_path / "cache"))
+        packages.unpack_all(["a"], cache)
+    assert str(full.value.filename).startswith(str(cache))
+    assert not list(cache.iterdir())
 
 
 def test_texts_of_files(tmp_path: Path) -> None:
