@@ -44,7 +44,7 @@ def verdict(found: Findings) -> Iterator[str]:
     )
     if why_not := found.prepared.why_not_debian:
         yield f"The data is this machine's own, and not that of Debian 12's packages: {why_not}."
-    yield table(("", "", ""), "lrl", figures(found))
+    yield table(("figure", "value", "what it is"), "lrl", figures(found))
     yield table(("source", "records", "tokens", "quota", "parts"), "lrrrr", sources(found))
 
 
