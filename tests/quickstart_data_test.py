@@ -122,7 +122,10 @@ def test_a_package_that_was_cut_is_named(tmp_path: Path, monkeypatch: pytest.Mon
     ("apt", "dpkg"),
     [
         ("echo 'E: You don'\"'\"'t have enough free space in /x.' >&2; exit 100", "exit 0"),
-        ("touch a_1_all.deb", "mkdir $3; echo 'dpkg-deb: error: No space left on device' >&2; exit 2"),
+        (
+            "touch a_1_all.deb",
+            "mkdir $3; echo 'dpkg-deb: error: No space left on device' >&2; exit 2",
+        ),
     ],
 )
 def test_a_full_disk_is_no_matter_of_packages(
