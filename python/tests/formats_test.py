@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same records give every rank the same tensors, whatever format their files have."""
 
-import json
 import random
 import shutil
-import subprocess
 import sys
-import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import batchloom as bl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from conftest import Run
+from shards.every_format import MODULE
+from shards.writers import WRITERS, Records, Write, write_plain, write_tree
 
 RANKS = 4
 PIPELINE = """
@@ -46,87 +42,6 @@ order = "{order}"
 weight = 0.3
 exhausted = "drop"
 """
-
-Records = list[dict[str, str]]
-Write = Callable[[Path, Records], None]
-
-
-def lines(records: Records) -> bytes:
-    return "".join(json.dumps(record) + "\n" for record in records).encode()
-
-
-def write_plain(path: Path, records: Records) -> None:
-    Path(f"{path}.jsonl").write_bytes(lines(records))
-
-
-def compressed(command: list[str], content: bytes) -> bytes:
-    return subprocess.run(command, input=content, capture_output=True, check=True).stdout
-
-
-def halves(content: bytes) -> tuple[bytes, bytes]:
-    """Cut within a line."""
-    half = len(content) // 2 + 1
-    return content[:half], content[half:]
-
-
-def write_gzip(path: Path, records: Records) -> None:
-    Path(f"{path}.jsonl.gz").write_bytes(compressed(["gzip"], lines(records)))
-
-
-def write_members(path: Path, records: Records) -> None:
-    parts = (compressed(["gzip"], half) for half in halves(lines(records)))
-    Path(f"{path}.jsonl.gz").write_bytes(b"".join(parts))
-
-
-def write_zstd(path: Path, records: Records) -> None:
-    Path(f"{path}.jsonl.zst").write_bytes(compressed(["zstd", "-q"], lines(records)))
-
-
-def write_frames(path: Path, records: Records) -> None:
-    parts = (compressed(["zstd", "-q"], half) for half in halves(lines(records)))
-    Path(f"{path}.jsonl.zst").write_bytes(b"".join(parts))
-
-
-def tar(path: Path, records: Records) -> None:
-    """By GNU tar, a member a field, with names that need headers of their own."""
-    with tempfile.TemporaryDirectory() as folder:
-        members = []
-        for number, record in enumerate(records):
-            for field, text in record.items():
-                name = f"{number:04}{'-long' * (number % 3 * 20)}.{field}.txt"
-                (Path(folder) / name).write_text(text, encoding="utf-8", newline="")
-                members.append(name)
-        command = ["tar", "-C", folder, "-cf", path, "-T", "-"]
-        subprocess.run(command, input="\n".join(members).encode(), check=True)
-
-
-def write_tar(path: Path, records: Records) -> None:
-    tar(Path(f"{path}.tar"), records)
-
-
-def write_tar_gzip(path: Path, records: Records) -> None:
-    tar(Path(f"{path}.tar"), records)
-    subprocess.run(["gzip", f"{path}.tar"], check=True)
-
-
-def write_parquet(path: Path, records: Records) -> None:
-    """Several row groups, and pages of a few records."""
-    table = pa.Table.from_pylist(records)
-    pq.write_table(table, f"{path}.parquet", row_group_size=17, data_page_size=700,
-                   write_batch_size=3, compression="zstd")  # fmt: skip
-
-
-FORMATS: dict[str, Write] = {
-    "plain": write_plain,
-    "gzip": write_gzip,
-    "gzip_members": write_members,
-    "zstd": write_zstd,
-    "zstd_frames": write_frames,
-    "parquet": write_parquet,
-    "tar": write_tar,
-    "tar_gzip": write_tar_gzip,
-}
-
 
 def records_of(rng: random.Random, count: int, *fields: str) -> Records:
     def text() -> str:
@@ -176,7 +91,7 @@ def test_every_format_gives_every_rank_the_same_tensors(
     run: Run, tmp_path: Path, order: str
 ) -> None:
     given = {}
-    for name, write in FORMATS.items():
+    for name, write in WRITERS.items():
         folder = tmp_path / name
         folder.mkdir()
         write_sources(folder, write)
@@ -184,20 +99,6 @@ def test_every_format_gives_every_rank_the_same_tensors(
     assert len(given["plain"][0]) > 5
     for name, of_format in given.items():
         assert of_format == given["plain"], name
-
-
-# As "bytes" does it, and in batches.
-FUNCTION = """
-def encode(records):
-    if isinstance(records[0], str):
-        return [list(text.encode()) for text in records]
-    return [pair_ids(**pair) for pair in records]
-
-
-def pair_ids(prompt, answer):
-    first, last = prompt.encode(), answer.encode()
-    return [*first, *last], [0] * len(first) + [1] * len(last)
-"""
 
 
 def with_function(text: str) -> str:
@@ -211,27 +112,16 @@ def test_a_function_of_python_gives_the_same_for_every_format(
 ) -> None:
     monkeypatch.setenv("BATCHLOOM_PYTHON", sys.executable)
     given = {}
-    for name in ("bytes", *FORMATS):
+    for name in ("bytes", *WRITERS):
         folder = tmp_path / name
         folder.mkdir()
-        (folder / "tok.py").write_text(FUNCTION)
-        write_sources(folder, FORMATS.get(name, write_plain))
+        (folder / "tok.py").write_text(MODULE)
+        write_sources(folder, WRITERS.get(name, write_plain))
         text = pipeline_for(name, order)
         given[name] = run_pipeline(run, folder, text if name == "bytes" else with_function(text))
     assert len(given["bytes"][0]) > 5
     for name, of_format in given.items():
         assert of_format == given["bytes"], name
-
-
-def write_tree(path: Path, records: Records) -> None:
-    """A file a record, and beside them what a pattern does not name."""
-    for number, record in enumerate(records):
-        folder = path / f"{number // 7:02}" / "inner"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number:04}.py").write_text(record["text"], encoding="utf-8", newline="")
-        (folder / f".{number:04}.py").write_text("hidden")
-        (folder / "notes.rst").write_text("of another kind")
-    (path / "loop").symlink_to(path)
 
 
 @pytest.mark.parametrize("order", ["file", "random"])
@@ -252,7 +142,7 @@ def test_a_tree_of_files_gives_what_lines_give(
         if write is write_tree:
             text += 'format = "text"\n'
         given.append(run_pipeline(run, folder, text))
-        (folder / "tok.py").write_text(FUNCTION)
+        (folder / "tok.py").write_text(MODULE)
         shutil.rmtree(folder / "stream")
         given.append(run_pipeline(run, folder, with_function(text)))
     assert len(given[0][0]) > 3

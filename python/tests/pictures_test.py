@@ -4,9 +4,7 @@
 import io
 import json
 import random
-import struct
 import tarfile
-import zlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conftest import Run
+from shards.writers import png
 
 PIPELINE = """
 seed = 3
@@ -90,17 +89,7 @@ class Pair:
 
     @property
     def png(self) -> bytes:
-        width, height = self.columns * CELL_PX, self.rows * CELL_PX
-        lines = (self.pixels[3 * width * y : 3 * width * (y + 1)] for y in range(height))
-        return b"\x89PNG\r\n\x1a\n" + b"".join([
-            png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
-            png_chunk(b"IDAT", zlib.compress(b"".join(b"\0" + line for line in lines))),
-            png_chunk(b"IEND", b""),
-        ])
-
-
-def png_chunk(kind: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        return png(self.columns * CELL_PX, self.rows * CELL_PX, self.pixels)
 
 
 def pairs_of(count: int) -> list[Pair]:

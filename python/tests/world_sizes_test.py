@@ -4,7 +4,7 @@ however they were balanced."""
 
 import json
 import random
-import struct
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,6 +12,8 @@ import batchloom as bl
 import numpy as np
 import pytest
 from conftest import Run
+from shards import every_format
+from shards.writers import write_megatron
 
 WORLD_SIZES = (1, 2, 3, 4, 6, 8, 16)
 PART = 256
@@ -51,21 +53,23 @@ weight = 0.3
 exhausted = "repeat"
 """
 
-Part = tuple[bytes, bytes, bytes]  # Its tokens, labels and positions.
+EVERY_FORMAT = """
+[store]
+url = "./stream"
+lead_steps = "unlimited"
+[run]
+steps = 5
+[topology]
+axes = "dp=8"
+capacity = 512
+[step]
+tokens = 8192
+max_sample_tokens = 256
+[balance]
+strategy = "{strategy}"
+"""
 
-
-def write_megatron(path: Path, documents: list[list[int]]) -> None:
-    """A data set of uint16, with one sequence per document."""
-    path.with_suffix(".bin").write_bytes(
-        b"".join(struct.pack(f"<{len(ids)}H", *ids) for ids in documents)
-    )
-    count = len(documents)
-    sizes = [len(ids) for ids in documents]
-    starts = [2 * sum(sizes[:i]) for i in range(count)]
-    path.with_suffix(".idx").write_bytes(
-        struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, count, count + 1)
-        + struct.pack(f"<{count}i{count}q{count + 1}q", *sizes, *starts, *range(count + 1))
-    )
+Part = tuple[bytes, bytes, bytes, bytes]  # Its tokens, labels, positions and pictures.
 
 
 @pytest.fixture(scope="module")
@@ -108,9 +112,20 @@ def pieces_of(batch: bl.Batch) -> list[tuple[tuple, int, int, Part]]:
         for piece, end in zip(stored, ends, strict=True):
             span = slice(end - len(piece.tokens), end)
             arrays = (mb.tokens[span], mb.labels[span], mb.positions[span])
-            content = tuple(array.tobytes() for array in arrays)
+            content = (*(array.tobytes() for array in arrays), pictures_in(mb, span, piece.lo))
             pieces.append((piece.sample, piece.sample_tokens, piece.lo, content))
     return pieces
+
+
+def pictures_in(mb: bl.MicroBatch, span: slice, lo: int) -> bytes:
+    """Of a piece from token `lo` of its sample on: where in the sample they are, how large, and
+    their pixels."""
+    found = b""
+    for image, (begin, end) in zip(mb.images, mb.image_spans, strict=True):
+        if span.start <= begin < span.stop:
+            place = (lo + begin - span.start, lo + end - span.start, *image.shape)
+            found += np.array(place).tobytes() + image.tobytes()
+    return found
 
 
 def merged(batches: list[bl.Batch]) -> Counter:
@@ -153,6 +168,68 @@ def test_every_world_size_gets_the_same_parts(
     assert len(planned) > 3
     for world_size in WORLD_SIZES:
         assert read(stream, world_size, False) == planned, f"{world_size} ranks"
+
+
+@pytest.fixture(scope="module")
+def every_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("every_source")
+    every_format.write_sources(folder / "data", seed=1)
+    every_format.write_module(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def parts_of_every_format(run: Run, every_source: Path) -> list[Counter]:
+    """As one rank gets them that nothing was balanced for."""
+    stream = stream_of_every_format(run, every_source, every_source / "whole", "bytes", "none")
+    return read(stream, 1, False)
+
+
+def stream_of_every_format(
+    run: Run, sources: Path, stream: Path, tokenizer: str, strategy: str
+) -> Path:
+    text = EVERY_FORMAT.format(strategy=strategy) + every_format.to_toml("data", tokenizer)
+    pipeline = sources / f"{tokenizer}-{strategy}.toml"
+    pipeline.write_text(text, encoding="utf-8")
+    run("run", pipeline, "--store", stream, "--fsync=none")
+    return stream
+
+
+@pytest.mark.parametrize("tokenizer", every_format.TOKENIZERS)
+@pytest.mark.parametrize("strategy", ["none", "lpt", "kk", "two_level"])
+def test_every_world_size_gets_the_same_parts_of_every_format(
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    every_source: Path,
+    parts_of_every_format: list[Counter],
+    tmp_path: Path,
+    tokenizer: str,
+    strategy: str,
+) -> None:
+    monkeypatch.setenv("BATCHLOOM_PYTHON", sys.executable)
+    arguments = (every_source, tmp_path / "stream", tokenizer, strategy)
+    stream = stream_of_every_format(run, *arguments)
+    for world_size in WORLD_SIZES:
+        given = read(stream, world_size, False)
+        for of_step, expected in zip(given, parts_of_every_format, strict=True):
+            assert differing(of_step, expected) == set(), f"{world_size} ranks"
+
+
+def differing(some: Counter, others: Counter) -> set[str]:
+    """The formats of which two steps have other parts."""
+    numbers = {part[0][0] for part in (some - others) + (others - some)}
+    return {[*every_format.SOURCES][number] for number in numbers}
+
+
+def test_steps_of_every_format_have_all_of_them(parts_of_every_format: list[Counter]) -> None:
+    """Else the test above would show little."""
+    assert len(parts_of_every_format) == 5
+    for parts in parts_of_every_format:
+        assert {sample[0] for sample, *_ in parts} == {*range(len(every_format.SOURCES))}
+        with_pictures = {sample[0] for sample, *_, pictures in parts if pictures}
+        names = [[*every_format.SOURCES][number] for number in sorted(with_pictures)]
+        assert names == ["pictures_tar", "pictures_parquet"]
+        assert any(sample[3] > 0 for sample, *_ in parts), "a record of several parts"
 
 
 def test_parts_are_those_of_another_strategy(run: Run, sources: Path, tmp_path: Path) -> None:
