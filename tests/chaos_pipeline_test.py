@@ -34,6 +34,7 @@ from chaos.scenario import PATIENCE_S, Failure
 from chaos.stream_watch import Look, StreamWatch
 from chaos_test import chaos, line_of, write_on
 from cli_test import COMMAND, run, succeed_rows
+from shards import every_format
 
 
 def settings_in(folder: Path, seed: int = 1, **others) -> PipelineSettings:
@@ -42,6 +43,8 @@ def settings_in(folder: Path, seed: int = 1, **others) -> PipelineSettings:
     return draw_pipeline(command=COMMAND, folder=folder, seed=seed, **common | others)
 
 
+# Of short runs.
+FEW = ("--producer-kills=2", "--consumer-kills=2", "--steps=24", "--fsync=none")
 MANY = [(100, 100), (30, 30), (10, 10), (100, 0), (100, 20), (1000, 1000), (8, 8)]
 
 
@@ -178,6 +181,51 @@ def test_the_corpus_has_bad_records_and_ids_that_no_index_knows_of(tmp_path: Pat
     made = run("run", settings.pipeline, *where, "--lead=unlimited", "--steps=80")
     assert made.returncode == 0, made.stderr
     assert "struck out, and replaced" in made.stderr
+
+
+def test_the_corpus_of_every_format_is_the_same_for_its_seed(tmp_path: Path) -> None:
+    for name, seed in (("data", 1), ("again", 1), ("other", 2)):
+        every_format.write_sources(tmp_path / name, seed)
+    files = [path.relative_to(tmp_path / "data") for path in (tmp_path / "data").rglob("*-?.*")]
+    assert len(files) == len(every_format.WRITE) * every_format.SHARDS
+    for path in files:
+        content = (tmp_path / "data" / path).read_bytes()
+        assert content == (tmp_path / "again" / path).read_bytes()
+        assert content != (tmp_path / "other" / path).read_bytes()
+
+
+def test_each_source_of_every_format_has_indexes_of_its_own(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, kind_of_sources="all")
+    runner = Runner(settings, random.Random(1))
+    settings.sources.write(tmp_path, 1)
+    settings.pipeline.write_text(settings.to_toml(), encoding="utf-8")
+    succeed_rows("index", settings.pipeline, f"--index-folder={settings.index_folder}")
+    assert not runner.lacks_index()
+    of_sources = [path for source in settings.sources.aimed for path in runner.indexes(source)]
+    assert sorted(of_sources) == runner.indexes()
+
+
+def test_a_run_that_misses_most_of_the_indexes_it_aims_at_is_none() -> None:
+    summary = PipelineSummary(plans=PLANS, aimed_indexes=("tar", "gzip"))
+    assert "problem: no kill hit the writing of an index of tar, gzip\n" in summary.to_text()
+    summary.indexes_hit["tar"] = 1
+    assert summary.is_good()
+    assert "killed while it wrote an index of: tar\n" in summary.to_text()
+
+
+def test_workers_of_the_producer_are_seen(tmp_path: Path) -> None:
+    runner = Runner(settings_in(tmp_path), random.Random(1))
+    script = "import subprocess, sys\n"
+    script += "if len(sys.argv) > 1: child = subprocess.Popen(['sleep', '60'])\n"
+    script += "print(flush=True); sys.stdin.read()\n"
+    script += "if len(sys.argv) > 1: child.kill()"
+    for words, expected in (((), False), (("a child",), True)):
+        with subprocess.Popen(
+            [sys.executable, "-c", script, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as runner.process:
+            assert runner.process.stdout
+            runner.process.stdout.readline()
+            assert runner.has_workers() == expected
 
 
 def test_a_producer_lacks_an_index_until_all_are_there(tmp_path: Path) -> None:
@@ -331,9 +379,6 @@ def test_the_histogram_tells_aims_and_hits() -> None:
     assert f"  consumer, {ANYWHERE}: {WAITING} 4\n" in text
 
 
-FEW = ("--producer-kills=2", "--consumer-kills=2", "--steps=24", "--fsync=none")
-
-
 def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     done = chaos(*FEW, "--seed=3", "--folder", tmp_path, target="pipeline")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -341,6 +386,17 @@ def test_a_short_run_finds_nothing(tmp_path: Path) -> None:
     assert "\nsteps: 24\n" in done.stdout
     assert "chaos: nothing is wrong\n" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_of_every_format_is_asked_for_again_as_it_was(tmp_path: Path) -> None:
+    """A whole one takes longer than a test may; scripts/test --full runs it."""
+    options = (*FEW, "--sources=all", "--seed=3", "--seconds-max=0.1", "--folder", tmp_path)
+    done = chaos(*options, target="pipeline")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert f"  producer, {INDEXING}: 0 of {len(every_format.SOURCES) + 1}\n" in done.stdout
+    assert "problem: the time was up after 0 kills" in done.stdout
+    assert "problem: no kill hit the writing of an index of plain, gzip" in done.stdout
+    assert " --steps=24 --sources=all --seed=3 --seconds-max=0.1 --fsync=none\n" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ REPORTS = ROOT / "build" / "reports"
 JOBS = os.cpu_count() or 1
 
 TORCH = ("scripts/setup", "--torch")
+TEN_KILLS_EACH = ("--producer-kills=10", "--consumer-kills=10")
 BENCHMARKS = ("commit", "pipeline", "planner", "sidecars", "store")
 
 Command = tuple[str, ...]
@@ -92,7 +93,7 @@ STAGES = (
     Stage("chaos", (("scripts/chaos", "store", "--kills=40"),), full=True),
     Stage(
         "chaos-pipeline",
-        (("scripts/chaos", "pipeline", "--producer-kills=10", "--consumer-kills=10"),),
+        (("scripts/chaos", "pipeline", "--sources=all", *TEN_KILLS_EACH),),
         full=True,
     ),
     Stage("fuzz", (("scripts/fuzz", "--seconds=8"),), full=True),

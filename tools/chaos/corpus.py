@@ -4,8 +4,9 @@ records that are longer than a sample may be, bad lines, and bad ids that no ind
 
 import json
 import random
-import struct
 from pathlib import Path
+
+from shards.writers import write_megatron
 
 SHARDS = 4
 RECORDS = 40  # Of a shard.
@@ -15,7 +16,39 @@ LONG_TEXT = 40_000  # Some 80 samples of a pipeline whose samples have 512 token
 BAD_LINES = ('{"text": 7}', "nonsense", '{"other": "no text"}')
 VOCAB = 300
 BAD_IDS = 3  # Megatron documents with an id that is too large: found when they are loaded.
-MEGATRON_U16 = 8
+
+PIPELINE = """
+[tokens]
+tokenizer = "bytes"
+vocab = {vocab}
+end = [{end}]
+
+[[source]]
+name = "docs"
+files = ["data/docs-*.jsonl"]
+weight = {docs_weight}
+exhausted = "repeat"
+
+[[source]]
+name = "chats"
+files = ["data/chats.jsonl"]
+fields = {{ prompt = "q", answer = "a" }}
+weight = 0.2
+exhausted = "repeat"
+
+[[source]]
+name = "ids"
+files = ["data/ids.bin"]
+weight = 0.3
+exhausted = "repeat"
+"""
+DOCS_WEIGHT = 0.5
+OTHER_WEIGHT = 0.1
+
+
+def to_toml(has_other_weight: bool) -> str:
+    docs_weight = OTHER_WEIGHT if has_other_weight else DOCS_WEIGHT
+    return PIPELINE.format(vocab=VOCAB, end=VOCAB - 1, docs_weight=docs_weight)
 
 
 def write_corpus(folder: Path, seed: int) -> None:
@@ -30,7 +63,7 @@ def write_corpus(folder: Path, seed: int) -> None:
         json.dumps({"q": text_of(choice, 90), "a": text_of(choice, 90)}) for _ in range(RECORDS)
     ]
     write_lines(folder / "chats.jsonl", [*chats, '{"q": "no answer"}'], choice)
-    write_megatron(folder, choice)
+    write_megatron(folder / "ids", documents_of(choice))
 
 
 def text_of(choice: random.Random, most: int) -> str:
@@ -42,20 +75,11 @@ def write_lines(path: Path, lines: list[str], choice: random.Random) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_megatron(folder: Path, choice: random.Random) -> None:
-    """Documents of one sequence each, 16-bit ids."""
+def documents_of(choice: random.Random) -> list[list[int]]:
     documents = [
         [choice.randrange(VOCAB) for _ in range(choice.randint(1, TEXT_MAX))]
         for _ in range(3 * RECORDS)
     ]
     for document in choice.sample(documents, BAD_IDS):
         document[choice.randrange(len(document))] = VOCAB
-    ids = [number for document in documents for number in document]
-    lengths = [len(document) for document in documents]
-    pointers = [2 * sum(lengths[:i]) for i in range(len(lengths))]
-    bounds = range(len(lengths) + 1)
-    index = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, MEGATRON_U16, len(lengths), len(bounds))
-    index += struct.pack(f"<{len(lengths)}i", *lengths)
-    index += struct.pack(f"<{len(lengths)}q{len(bounds)}q", *pointers, *bounds)
-    (folder / "ids.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
-    (folder / "ids.idx").write_bytes(index)
+    return documents

@@ -14,15 +14,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from chaos.corpus import SHARDS
 from chaos.judge import run_json
-from chaos.pipeline_settings import OTHER_WEIGHT, PipelineSettings
+from chaos.pipeline_settings import PipelineSettings
+from shards import every_format
 from chaos.roles import Consumer, Role
 from chaos.scenario import PATIENCE_S, TICK_S, Failure
 from chaos.settings import GROUP
 from chaos.stream_watch import StreamWatch
-
-INDEXES = SHARDS + 2  # Of docs, of chats and of ids.
 
 
 class Runner(Role):
@@ -74,7 +72,7 @@ class Runner(Role):
         if self.changes_at is None:
             self.changes_at = next_step
             self.pipeline = self.pipeline.with_name("other.toml")
-            self.pipeline.write_text(self.settings.to_toml(OTHER_WEIGHT), encoding="utf-8")
+            self.pipeline.write_text(self.settings.to_toml(has_other_weight=True), encoding="utf-8")
         elif self.changes_at < next_step:
             self.changes_at = -1  # The stream knows them by now.
 
@@ -90,15 +88,30 @@ class Runner(Role):
         del fenced
         return self.choice.uniform(0.0, 0.1)
 
-    def indexes(self) -> list[Path]:
-        return sorted(self.settings.index_folder.glob("*.blidx"))
+    def indexes(self, source: str = "") -> list[Path]:
+        """Those that are there, of all sources or of one that may be aimed at. Of Megatron's data
+        sets the smaller file has it."""
+        shards = Path(every_format.SOURCES[source].files).name if source else "*"
+        names = f"{shards.replace('.bin', '.idx')}.*.blidx"
+        return sorted(self.settings.index_folder.glob(names))
 
     def lacks_index(self) -> bool:
-        return len(self.indexes()) < INDEXES
+        return len(self.indexes()) < self.settings.sources.shards
 
     def writes_index(self) -> bool:
         """It has a temporary file open that is to become an index, with or without a name."""
         return self.has_open("/.blidx.tmp/")
+
+    def has_workers(self) -> bool:
+        """Processes of Python, which live while it indexes."""
+        tasks = Path(f"/proc/{self.pid}/task")
+        return any(self.children_of(task) for task in tasks.glob("*"))
+
+    def children_of(self, task: Path) -> str:
+        try:
+            return (task / "children").read_text(encoding="ascii")
+        except OSError:
+            return ""  # It has ended meanwhile.
 
 
 class Rank(Consumer):

@@ -3,7 +3,8 @@
 
 1. Half of the kills hit anywhere, from the beginning to the end.
 2. The others are aimed. Kills in the first step come first, before any rank may read on; those in
-   the last step come last; the other aims are hit on the way.
+   the last step come last; the other aims are hit on the way. Where sources are aimed at, the
+   producer is killed once more for each of them, while an index of that one is written.
 3. Ranks may read so far as the share of kills that are done, so that there is room for all of them.
 """
 
@@ -29,6 +30,7 @@ class Harm:
         self.plans = plans
         self.choice = choice
         self.steps = job.settings.steps
+        self.sources = job.settings.sources.aimed
         anywhere = Counter({kind: plan[ANYWHERE] for kind, plan in plans.items()})
         self.unaimed = Unaimed(job, anywhere, choice)
         self.killer = Killer(job, self.unaimed, choice)
@@ -42,7 +44,7 @@ class Harm:
 
     def hurt_begin(self) -> None:
         plan = self.plans["producer"]
-        if plan[INDEXING]:
+        if plan[INDEXING] > len(self.sources):
             self.killer.aim_at_producer(INDEXING)
         for _ in range(plan[FIRST_STEP]):
             self.killer.aim_at_producer(FIRST_STEP)
@@ -51,13 +53,15 @@ class Harm:
 
     def hurt_on_the_way(self) -> None:
         producer, consumer = self.plans["producer"], self.plans["consumer"]
-        aims = [INDEXING] * (producer[INDEXING] - 1) + [UPLOADED] * producer[UPLOADED]
-        aims += [READING] * consumer[READING]
+        aims = [INDEXING] * (producer[INDEXING] - len(self.sources) - 1)
+        aims += [UPLOADED] * producer[UPLOADED] + [READING] * consumer[READING] + [*self.sources]
         self.choice.shuffle(aims)
         for done, aim in enumerate(aims):
             self.read_on((done + 1) / (len(aims) + 1))
             if aim == READING:
                 self.killer.aim_at_rank(READING)
+            elif aim in self.sources:
+                self.killer.aim_at_producer(INDEXING, source=aim)
             else:
                 self.killer.aim_at_producer(aim)
         self.read_on(1.0)

@@ -4,6 +4,7 @@
 Half of all kills hit anywhere. Of the others a fifth of all hits between upload and commit, and the
 other aims have at least one each, which comes before the half where kills are few. What is left of
 a producer's aimed half goes to its other aims, what is left of the ranks' to steps on the way.
+Where sources are aimed at, there is one kill more for each, while an index of that one is written.
 """
 
 from collections import Counter
@@ -22,12 +23,13 @@ ONCE_EACH = (INDEXING, FIRST_STEP, LAST_STEP)  # Of a producer.
 Plans = dict[str, Counter[str]]  # By role, then by aim.
 
 
-def plan_kills(producer_kills: int, consumer_kills: int) -> Plans:
+def plan_kills(producer_kills: int, consumer_kills: int, sources: int = 0) -> Plans:
     kills = producer_kills + consumer_kills
     producer = plan_producer_kills(producer_kills, uploaded=max(1, kills // 5))
     aimed = kills - kills // 2 - (producer.total() - producer[ANYWHERE])
+    producer[INDEXING] += sources
     return {
-        "producer": producer,
+        "producer": +producer,
         "consumer": plan_consumer_kills(consumer_kills, max(0, aimed)),
     }
 

@@ -53,6 +53,7 @@ class Killer:
         self.choice = choice
         self.steps = job.settings.steps
         self.hits: Counter[Hit] = Counter()
+        self.indexes_hit: Counter[str] = Counter()  # By source, where one was aimed at.
         self.aimed_at: Role | None = None
         self.has_skipped = False
         self.began = time.monotonic()
@@ -116,20 +117,22 @@ class Killer:
         )
         return place.phase()
 
-    def aim_at_producer(self, aim: str) -> None:
-        """Kills it once it is in that phase; after too long a wait wherever it is."""
+    def aim_at_producer(self, aim: str, source: str = "") -> None:
+        """Kills it once it is in that phase; after too long a wait wherever it is. With a source,
+        the index is one of its shards'."""
         producer = self.aimed_at = self.job.producer
         producer.is_slowed = True
         end = time.monotonic() + AIM_PATIENCE_S
         while True:
-            self.prepare(aim)
+            self.prepare(aim, source)
             self.tick(TICK_AIMED_S)
             if not producer.alive:
                 continue
             stop_and_look(producer.pid)
-            phase = self.seen_of_producer(aim)
+            phase = self.seen_of_producer(aim, source)
             if phase == aim or self.is_over(aim, phase) or time.monotonic() > end:
                 if self.kill(producer, aim, phase):
+                    self.indexes_hit[source] += int(phase == INDEXING and source != "")
                     break
             elif phase == AT_LEAD or (aim == UPLOADED and phase in (INDEXING, OPENING)):
                 self.run_long(producer)
@@ -158,22 +161,26 @@ class Killer:
         role.send(signal.SIGCONT)
         time.sleep(self.choice.uniform(0.0, LONG_SLICE_S))
 
-    def prepare(self, aim: str) -> None:
+    def prepare(self, aim: str, source: str) -> None:
         """Gives the producer something to do of the kind that is aimed at."""
         job = self.job
         if aim == INDEXING and not job.producer.lacks_index():
             job.stop(job.producer)
-            self.choice.choice(job.producer.indexes()).unlink()
+            self.choice.choice(job.producer.indexes(source)).unlink()
             job.let_go(job.producer)
         elif aim == UPLOADED and job.producer.alive and self.producer_phase() == AT_LEAD:
             if job.ranks[0].log.next_step >= job.allowed:  # The last of them has read all it may.
                 job.allowed = min(job.most_allowed, job.allowed + self.choice.randint(1, 3))
 
-    def seen_of_producer(self, aim: str) -> str:
-        """Of a stopped one. For the aim of indexing only an index that is being written counts."""
+    def seen_of_producer(self, aim: str, source: str) -> str:
+        """Of a stopped one. For the aim of indexing only an index that is being written counts,
+        where Python makes its ids only while it may be at it."""
         phase = self.producer_phase()
-        if aim == phase == INDEXING and not self.job.producer.writes_index():
-            return OPENING
+        producer = self.job.producer
+        if aim == phase == INDEXING:
+            needs_workers = source in self.job.settings.sources.by_python
+            if not producer.writes_index() or (needs_workers and not producer.has_workers()):
+                return OPENING
         return phase
 
     def aim_at_rank(self, aim: str, step: int | None = None) -> None:

@@ -13,7 +13,6 @@ import subprocess
 import time
 from dataclasses import replace
 
-from chaos.corpus import write_corpus
 from chaos.job import Job
 from chaos.job_harm import Harm
 from chaos.judge import judge_log, judge_report, run_json, verify_payload
@@ -28,14 +27,15 @@ class PipelineScenario:
 
     def __init__(self, settings: PipelineSettings) -> None:
         self.settings = settings
-        self.plans = plan_kills(settings.producer_kills, settings.consumer_kills)
-        self.summary = PipelineSummary(plans=self.plans)
+        aimed = settings.sources.aimed
+        self.plans = plan_kills(settings.producer_kills, settings.consumer_kills, len(aimed))
+        self.summary = PipelineSummary(plans=self.plans, aimed_indexes=aimed)
         self.startup_s = 0.0  # Of a producer that nobody hurts.
 
     def run(self) -> PipelineSummary:
         began = time.monotonic()
         try:
-            write_corpus(self.settings.folder / "data", self.settings.seed)
+            self.settings.sources.write(self.settings.folder, self.settings.seed)
             self.settings.pipeline.write_text(self.settings.to_toml(), encoding="utf-8")
             expected = self.undisturbed()
             self.disturbed(expected)
@@ -73,6 +73,7 @@ class PipelineScenario:
         finally:
             job.kill_all()
             self.summary.hits = harm.killer.hits
+            self.summary.indexes_hit = harm.killer.indexes_hit
             self.count(job)
             for rank in job.ranks:
                 self.summary.problems += judge_log(rank.log, expected[rank.rank])

@@ -5,17 +5,16 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from chaos.corpus import VOCAB
+from chaos.pipeline_sources import SOURCES, Sources
 from chaos.settings import StreamSettings
 
 # What can be spoiled on purpose; each must make the verdict red.
 BREAKS = {
     "skip-step": "a rank that was killed goes on one step too far",
-    "other-weights": "a producer that was killed goes on with other weights of its sources",
+    "other-weights": "a producer that was killed goes on with another weight of a source",
     "flip-byte": "in the end, a byte of a stored batch is another",
 }
 
-# The weights sum up to 1; docs has whatever the two others leave.
 PIPELINE = """\
 seed = {seed}
 
@@ -34,36 +33,10 @@ capacity = 2048
 tokens = 8192
 max_sample_tokens = 512
 
-[tokens]
-tokenizer = "bytes"
-vocab = {vocab}
-end = [{end}]
-
 [balance]
 strategy = "{strategy}"
 min_share = 64
-
-[[source]]
-name = "docs"
-files = ["data/docs-*.jsonl"]
-weight = {docs_weight}
-exhausted = "repeat"
-
-[[source]]
-name = "chats"
-files = ["data/chats.jsonl"]
-fields = {{ prompt = "q", answer = "a" }}
-weight = 0.2
-exhausted = "repeat"
-
-[[source]]
-name = "ids"
-files = ["data/ids.bin"]
-weight = 0.3
-exhausted = "repeat"
 """
-DOCS_WEIGHT = 0.5
-OTHER_WEIGHT = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +50,11 @@ class PipelineSettings(StreamSettings):
     axes: str = "dp=4"
     strategy: str = "two_level"
     broken: str = ""  # One of BREAKS, or nothing.
+    kind_of_sources: str = "plain"  # One of SOURCES.
+
+    @property
+    def sources(self) -> Sources:
+        return SOURCES[self.kind_of_sources]
 
     @property
     def index_folder(self) -> Path:
@@ -87,17 +65,15 @@ class PipelineSettings(StreamSettings):
         """Every step: where the producer waits is then known to the step."""
         return 1
 
-    def to_toml(self, docs_weight: float = DOCS_WEIGHT) -> str:
-        return PIPELINE.format(
+    def to_toml(self, has_other_weight: bool = False) -> str:
+        pipeline = PIPELINE.format(
             seed=self.seed,
             steps=self.steps,
             lead=self.lead,
             axes=self.axes,
-            vocab=VOCAB,
-            end=VOCAB - 1,
             strategy=self.strategy,
-            docs_weight=docs_weight,
         )
+        return pipeline + self.sources.to_toml(has_other_weight)
 
 
 # Axes, their HDP ranks, and a strategy; a sample of "hdp" may lie on several ranks.
@@ -115,6 +91,7 @@ def draw_pipeline(
     fsync: str,
     seconds_max: float,
     broken: str,
+    kind_of_sources: str = "plain",
 ) -> PipelineSettings:
     """What the seed leaves open."""
     axes, ranks, strategy = random.Random(seed).choice(LAYOUTS)
@@ -134,4 +111,5 @@ def draw_pipeline(
         axes=axes,
         strategy=strategy,
         broken=broken,
+        kind_of_sources=kind_of_sources,
     )

@@ -24,10 +24,12 @@ class PipelineSummary:
     counts: dict[str, int] = field(default_factory=dict)
     hits: Counter[Hit] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
+    aimed_indexes: tuple[str, ...] = ()  # Sources of which one was to be hit while it was written,
+    indexes_hit: Counter[str] = field(default_factory=Counter)  # and those that were.
 
     def missing(self) -> list[str]:
         """What a run of so many kills should have hit."""
-        return [*self.missed_aims(), *self.crowded()]
+        return [*self.missed_aims(), *self.missed_indexes(), *self.crowded()]
 
     def missed_aims(self) -> Iterator[str]:
         """Aims that the larger part of their kills has missed."""
@@ -38,6 +40,12 @@ class PipelineSummary:
                 planned, hit = self.plans[role][aim], self.hits[role, aim, aim]
                 if 2 * hit < planned:
                     yield f"{hit} of {planned} kills of a {role} that were aimed at '{aim}' hit it"
+
+    def missed_indexes(self) -> Iterator[str]:
+        """Of sources: were it most of them, the run would show little of how indexes are made."""
+        missed = [source for source in self.aimed_indexes if not self.indexes_hit[source]]
+        if 2 * len(missed) > len(self.aimed_indexes):
+            yield f"no kill hit the writing of an index of {', '.join(missed)}"
 
     def crowded(self) -> Iterator[str]:
         """Roles whose unaimed kills have come too early to hit them at work."""
@@ -73,6 +81,9 @@ class PipelineSummary:
         lines = [f"{name}: {count}" for name, count in self.counts.items()]
         lines += ["killed, by aim and by the phase that was hit:", *self.histogram()]
         lines += ["aims hit:", *self.aims()]
+        if self.aimed_indexes:
+            hit = [source for source in self.aimed_indexes if self.indexes_hit[source]]
+            lines.append(f"killed while it wrote an index of: {', '.join(hit)}")
         lines += [f"problem: {problem}" for problem in [*self.problems, *self.missing()]]
         lines.append("chaos: " + ("nothing is wrong" if self.is_good() else "something is wrong"))
         return "\n".join(lines) + "\n"

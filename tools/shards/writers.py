@@ -88,7 +88,8 @@ def write_parquet(path: Path, records: Records) -> None:
     def cell(content: Any) -> Any:
         return {"bytes": content, "path": None} if isinstance(content, bytes) else content
 
-    rows = [{field: cell(content) for field, content in record.items()} for record in records]
+    columns = dict.fromkeys(field for record in records for field in record)
+    rows = [{field: cell(record.get(field)) for field in columns} for record in records]
     pq.write_table(pa.Table.from_pylist(rows), f"{path}.parquet", row_group_size=17,
                    data_page_size=700, write_batch_size=3, compression="zstd")  # fmt: skip
 
