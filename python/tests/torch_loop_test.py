@@ -10,11 +10,44 @@ from pathlib import Path
 
 import batchloom as bl
 import pytest
+from conftest import Run
+from shards import every_format
 
 torch = pytest.importorskip("torch")
 import trainer  # noqa: E402
 
 STEPS = 12
+PIPELINE = """
+[store]
+url = "./stream"
+lead_steps = "unlimited"
+[topology]
+axes = "dp=4"
+capacity = 512
+[step]
+tokens = 8192
+max_sample_tokens = 256
+"""
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("every_format")
+    every_format.write_sources(folder / "data", seed=1)
+    every_format.write_module(folder)
+    text = PIPELINE + every_format.to_toml("data", "python")
+    (folder / "p.toml").write_text(text, encoding="utf-8")
+    return folder / "p.toml"
+
+
+@pytest.fixture
+def stream(run: Run, pipeline: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """12 steps for 4 ranks, of files of every format and of pictures."""
+    monkeypatch.setenv("BATCHLOOM_PYTHON", sys.executable)
+    made = tmp_path / "stream"
+    run("run", pipeline, "--store", made, f"--steps={STEPS}", "--fsync=none")
+    run("store", "end", made)
+    return made
 
 
 def start(stream: Path, checkpoint: Path, *hold_at: int) -> subprocess.Popen[str]:
@@ -63,14 +96,16 @@ def test_the_order_hash_tells_another_order(stream: Path, tmp_path: Path) -> Non
     assert digests[0]["weights"] != digests[1]["weights"]
 
 
-def sequences(batch: bl.Batch) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """What was trained on, but for fillers: content, not names."""
+def sequences(batch: bl.Batch) -> Iterator[tuple[bytes, ...]]:
+    """What was trained on, but for fillers: content, not names, and pictures."""
     for mb in batch.micro_batches:
         if mb.stored.pieces:
             ends = mb.cu_seqlens.tolist()
             for lo, hi in zip(ends, ends[1:], strict=False):
                 arrays = (mb.tokens, mb.labels, mb.positions)
-                yield tuple(one[lo:hi].numpy().tobytes() for one in arrays)
+                placed = zip(mb.images, mb.image_spans, strict=True)
+                pictures = [image.numpy().tobytes() for image, (at, _) in placed if lo <= at < hi]
+                yield (*(one[lo:hi].numpy().tobytes() for one in arrays), *pictures)
 
 
 def read(stream: Path, world_size: int, resume: bytes | None) -> dict[int, Counter]:
@@ -96,3 +131,4 @@ def test_another_world_size_has_the_same_parts_in_each_step(
     planned = read(stream, 4, resume=None)
     assert resumed == {step: planned[step] for step in resumed}
     assert all(resumed.values())
+    assert any(len(sequence) > 3 for parts in resumed.values() for sequence in parts), "pictures"

@@ -52,7 +52,7 @@ class Trainer:
             scores = self.model(mb.tokens)
             loss = torch.nn.functional.cross_entropy(scores, labels, reduction="sum")
             (loss * world_size / batch.global_valid_labels).backward()
-            arrays = (mb.tokens, mb.labels, mb.positions, mb.cu_seqlens)
+            arrays = (mb.tokens, mb.labels, mb.positions, mb.cu_seqlens, *mb.images)
             self.order = digest(self.order, *(one.numpy().tobytes() for one in arrays))
         self.optimizer.step()
         self.optimizer.zero_grad()
