@@ -293,6 +293,26 @@ def test_sources_without_a_step_are_refused_by_name(folder: Path, other: str) ->
     assert run_pipeline()["end"] == "all steps", "and an ended stream stays one"
 
 
+@pytest.mark.parametrize(
+    ("records", "exhausted", "expected"),
+    [
+        ("", "stop", "source 'docs' has 0 records"),
+        ('{"text": ""}\n' * 7, "repeat", "none of the 7 records of source 'docs' has a token"),
+        ('{"text": "a"}\n' * 7, "error", "source 'docs' has no more records in step 0, after 7"),
+    ],
+    ids=["empty file", "empty records", "too few"],
+)
+def test_a_source_that_gives_no_step_is_called_by_its_name(
+    folder: Path, records: str, exhausted: str, expected: str
+) -> None:
+    (folder / "docs-0.jsonl").write_text(records, encoding="utf-8")
+    text = (folder / "p.toml").read_text(encoding="utf-8").split("[[source]]")[0]
+    text = text.replace("end = [299]", "")
+    source = '[[source]]\nname = "docs"\nfiles = ["docs-0.jsonl"]\n'
+    (folder / "p.toml").write_text(f'{text}{source}exhausted = "{exhausted}"\n', encoding="utf-8")
+    assert expected in refusal()
+
+
 def test_a_stream_of_struck_records_alone_is_no_stream(folder: Path) -> None:
     ids = [400, 401, 402, 403, 404, 405]  # Above vocab, which reading them finds.
     (folder / "x.bin").write_bytes(struct.pack("<6H", *ids))

@@ -102,6 +102,8 @@ Status no_step(const PreparedSources& sources, const PipelineConfig& config,
 /// it without a step.
 Status check_first_step(PreparedSources& sources, const PipelineConfig& config) {
   if (config.run.steps == 0U) return Status::ok();
+  const auto has_none = [](const planning::SourceRecords& source) { return source.records == 0; };
+  if (std::ranges::all_of(sources.set().sources(), has_none)) return no_step(sources, config);
   const planning::GraphSpec graph = graph_of(config);
   BL_ASSIGN_OR_RETURN(const auto begin, planning::first_state(graph, sources.set()));
   BL_ASSIGN_OR_RETURN(const auto first, planning::draw_step(graph, begin, sources.set()));

@@ -27,6 +27,10 @@ class Metadata : public RecordLengths {
   /// By SourceId. No two have the same name.
   virtual std::span<const SourceRecords> sources() const = 0;
 
+  std::string name_of(model::SourceId source) const final {
+    return "'" + sources()[source.value].name + "'";
+  }
+
   /// What a part holds besides its length. Precondition: the part was drawn by tokens(). Errors end
   /// the call that asked, as those of tokens() do.
   virtual Result<model::SampleMeta> describe(const Part& part) = 0;

@@ -168,10 +168,14 @@ Result<std::optional<std::size_t>> Mixture::choose() {
     return Status::exhausted(fmt::format(
         "source {} has no more records in step {}, after {} of them; let it repeat or be dropped, "
         "or stop before",
-        source, state_.step.value, config_.sources[source].records));
+        name_of(source), state_.step.value, config_.sources[source].records));
   }
   state_.ended = true;
   return std::optional<std::size_t>();
+}
+
+std::string Mixture::name_of(std::size_t source) const {
+  return lengths_.name_of(model::SourceId(static_cast<std::uint32_t>(source)));
 }
 
 /// Nobody has a share: because all are gone, or because those that are left weigh nothing?
@@ -181,7 +185,7 @@ Status Mixture::check_nothing_is_left() const {
     return Status::exhausted(fmt::format(
         "in step {} all sources that weigh anything have no more records; source {} has, and "
         "weighs 0: give it a weight",
-        state_.step.value, source));
+        state_.step.value, name_of(source)));
   }
   return Status::ok();
 }
@@ -264,11 +268,12 @@ Status Mixture::look_up(std::size_t source) {
     if (row.part.value != 0) {
       return Status::invalid(fmt::format(
           "record {} of source {} has {} tokens, and {} of them were drawn: its length has changed",
-          record.value, source, next.record_tokens, next.part.first_position));
+          record.value, name_of(source), next.record_tokens, next.part.first_position));
     }
     if (++left_out >= 2 * config.records) {  // At least one whole pass.
-      return Status::invalid(fmt::format(
-          "none of the {} records of source {} has a token; leave it out", config.records, source));
+      return Status::invalid(
+          fmt::format("none of the {} records of source {} has a token; leave it out",
+                      config.records, name_of(source)));
     }
   }
   next.due = due_at(source, 0);

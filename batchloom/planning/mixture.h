@@ -42,6 +42,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "batchloom/base/status.h"
@@ -138,6 +139,7 @@ class Mixture {
   Result<std::optional<std::size_t>> choose();
   Status reckon_shares();
   Status check_nothing_is_left() const;
+  std::string name_of(std::size_t source) const;
   bool forget_credits_of_others();
   Status look_up(std::size_t source);
   Result<bool> begin_pass(std::size_t source);

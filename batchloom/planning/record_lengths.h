@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "batchloom/base/status.h"
 #include "batchloom/model/ids.h"
@@ -17,6 +18,9 @@ class RecordLengths {
   /// the record lies below its number of records. An error ends the call that asked, which changes
   /// nothing and may be tried again.
   virtual Result<std::uint32_t> tokens(model::SourceId source, model::RecordIndex record) = 0;
+
+  /// What messages call a source that exists.
+  virtual std::string name_of(model::SourceId source) const { return std::to_string(source.value); }
 };
 
 }  // namespace batchloom::planning
