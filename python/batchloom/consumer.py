@@ -70,7 +70,7 @@ class Consumer(Iterator[Batch]):
             rank=whole_number("rank", rank),
             topology=topology_of(world_size, topology),
             group=group,
-            resume=resume,
+            resume=None if resume is None else state_bytes("resume", resume),
             start=whole_number_or_none("start", start),
             min_slot=whole_number("min_slot", min_slot),
             prefetch_bytes=whole_number("prefetch_bytes", prefetch_bytes),
@@ -100,7 +100,7 @@ class Consumer(Iterator[Batch]):
         With `keep`, the group's older pins of the same series go, but for the newest `keep`. Names
         that differ only in their digits are a series: "step-10" and "step-20".
         """
-        self._core.pin(state, name, whole_number_or_none("keep", keep))
+        self._core.pin(state_bytes("state", state), name, whole_number_or_none("keep", keep))
 
     def unpin(self, name: str) -> int:
         """Removes the group's pins of this name, and says how many there were."""
@@ -108,7 +108,7 @@ class Consumer(Iterator[Batch]):
 
     def seek(self, state: bytes) -> None:
         """Goes on where `state` says, forward or back."""
-        self._core.seek(state)
+        self._core.seek(state_bytes("state", state))
 
     @property
     def cursor(self) -> int:
@@ -174,6 +174,13 @@ def url_of(path: str | os.PathLike[str]) -> str:
 
 def whole_number_or_none(name: str, value: int | None) -> int | None:
     return None if value is None else whole_number(name, value)
+
+
+def state_bytes(name: str, value: bytes) -> bytes:
+    """The argument `name`. TypeError, naming it, for what is no batch's state at all."""
+    if isinstance(value, bytes):
+        return value
+    raise TypeError(f"{name}: the bytes of a batch's state are needed, not {type(value).__name__}")
 
 
 def topology_of(world_size: int | None, topology: Topology | str | None) -> Topology:

@@ -16,7 +16,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from . import _core
 from ._core import Topology, whole_number
-from .consumer import open_core, topology_of, url_of, whole_number_or_none
+from .consumer import open_core, state_bytes, topology_of, url_of, whole_number_or_none
 from .errors import Invalid, ResumeMissing
 
 
@@ -121,7 +121,9 @@ class Dataset(IterableDataset[Batch]):
         self._slot, self._state = 0, b""
         try:
             self._begin_at(
-                resume, whole_number_or_none("start", start), whole_number("min_slot", min_slot)
+                None if resume is None else state_bytes("resume", resume),
+                whole_number_or_none("start", start),
+                whole_number("min_slot", min_slot),
             )
         except ResumeMissing as missing:
             self._missing = missing
@@ -141,7 +143,7 @@ class Dataset(IterableDataset[Batch]):
 
     def load_state_dict(self, state: dict[str, bytes]) -> None:
         """The next iteration begins there. Invalid for another stream's state."""
-        self._begin_at(state["state"], None, 0)
+        self._begin_at(state_bytes('state["state"]', state.get("state")), None, 0)
         self._missing = None
         self._workers_began.zero_()
 

@@ -225,6 +225,17 @@ def test_what_is_no_whole_number_is_named(stream: Path, wrong: Any) -> None:
             data.pin(state, name="a", keep=wrong)
 
 
+def test_what_is_no_state_is_named(stream: Path) -> None:
+    said = "the bytes of a batch's state are needed, not str$"
+    with pytest.raises(TypeError, match=f"^resume: {said}"):
+        bl.Consumer(stream, rank=0, world_size=4, resume="batchloom-state 2 ...")
+    with bl.Consumer(stream, rank=0, world_size=4) as data:
+        with pytest.raises(TypeError, match=f"^state: {said}"):
+            data.seek("batchloom-state 2 ...")
+        with pytest.raises(TypeError, match=f"^state: {said}"):
+            data.pin("batchloom-state 2 ...", name="a")
+
+
 def test_a_stream_that_does_not_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(bl.NotFound) as raised:
         bl.Consumer(tmp_path / "none", rank=0, world_size=1, open_timeout=0)

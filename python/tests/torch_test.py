@@ -172,3 +172,12 @@ def test_lengths_may_be_a_tensor() -> None:
     for wrong, place in ((torch.tensor([1.5]), "1.5"), (torch.tensor([True]), "True")):
         with pytest.raises(TypeError, match=rf"lengths\[0\]={place}:"):
             bl.plan(wrong, "dp=2")
+
+
+def test_a_checkpoint_without_a_state_is_refused_by_name(stream: Path) -> None:
+    data = bl.torch.Dataset(stream, rank=0, world_size=4)
+    needed = "the bytes of a batch's state are needed, not"
+    with pytest.raises(TypeError, match=rf'^state\["state"\]: {needed} NoneType$'):
+        data.load_state_dict({})
+    with pytest.raises(TypeError, match=f"^resume: {needed} str$"):
+        bl.torch.Dataset(stream, rank=0, world_size=4, resume="x")
