@@ -21,6 +21,7 @@ from environments import ROOT, python_of
 from reading import Done, Job
 
 HERE = Path(__file__).resolve().parent
+PROCESSES = ROOT / "bench" / "processes"
 RELEASE = ROOT / "build" / "release"
 SAMPLE_TOKENS = 2048  # 4 KiB, as ids of 16 bits.
 TIME_LIMIT_S = 600
@@ -104,9 +105,10 @@ class Bench:
     def _call(self, peer: str, what: str, job: Job) -> str:
         path = self._folder / "job.json"
         path.write_text(json.dumps(asdict(job)), encoding="utf-8")
+        paths = [PROCESSES, *([RELEASE / "python"] if peer.startswith("batchloom") else [])]
         environment = {
             **os.environ,
-            "PYTHONPATH": str(RELEASE / "python") if peer.startswith("batchloom") else "",
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
             "BATCHLOOM": str(RELEASE / "batchloom"),
         }
         command = [str(python_of(peer)), str(HERE / f"peer_{peer}.py"), what, str(path)]
