@@ -54,7 +54,10 @@ def test_memory_of_a_tree_has_what_children_have() -> None:
 
 def test_what_is_shared_counts_once() -> None:
     """32 MiB in a parent that a forked child has, too."""
-    code = "import os\nkept = b'x' * (32 << 20)\npid = os.fork()\nif not pid: os.read(0, 1), os._exit(0)"
+    code = (
+        "import os\nkept = b'x' * (32 << 20)\npid = os.fork()\n"
+        "if not pid: os.read(0, 1), os._exit(0)"
+    )
     with child("") as pid:
         bare = process_tree.memory(pid).total_mib
     with child(code) as pid:
