@@ -220,9 +220,12 @@ struct IndexSources {
   bool json = false;
 };
 
-/// `batchloom explain FILE`
+/// `batchloom explain FILE [--steps N] [--split NAME]`
 struct Explain {
-  std::string pipeline;  ///< A file.
+  std::string pipeline;                ///< A file.
+  std::optional<std::uint64_t> steps;  ///< To foresee; absent: the file's, and at most 1,000.
+  std::optional<std::string> split;
+  std::string index_folder;
   bool json = false;
 };
 

@@ -87,6 +87,11 @@ void define_index(Options& options, IndexSources& index) {
 
 void define_explain(Options& options, Explain& explain) {
   define_pipeline(options, explain.pipeline);
+  options.number("--steps", "steps to foresee (default: the file's, but at most 1000)",
+                 [&explain](std::uint64_t n) { explain.steps = n; });
+  define_text(options, "--split", "NAME", "the part of every source (default: the file's)",
+              explain.split);
+  define_index_folder(options, explain.index_folder);
   options.flag("--json", "print JSON, with the same fields", explain.json);
 }
 

@@ -1,20 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// `batchloom explain`: a pipeline as it is understood. The text is a pipeline file again: what it
-// adds stands in comments.
+// `batchloom explain`: a pipeline as it is understood, and, where its sources are indexed, what
+// will come of it. The text is a pipeline file again: what it adds stands in comments.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "batchloom/control/forecast.h"
 #include "batchloom/control/pipeline_describe.h"
+#include "batchloom/control/pipeline_graph.h"
 #include "batchloom/control/pipeline_toml.h"
 #include "batchloom/control/source_files.h"
 #include "batchloom/planning/toml_text.h"
 #include "cli/commands.h"
+#include "cli/forecast_text.h"
+#include "cli/indexing.h"
 #include "cli/pipeline_inputs.h"
+#include "cli/stop_signals.h"
 
 namespace batchloom::cli {
 namespace {
 
+/// More takes more than a person waits.
+constexpr std::uint64_t kStepsMost = 1000;
 constexpr std::size_t kFilesShown = 10;
 constexpr std::string_view kUnknown = "unknown until indexed";
 
@@ -29,18 +37,56 @@ Fields topology_fields(const control::PipelineConfig& config) {
   return fields;
 }
 
-Fields source_fields(const control::PipelineConfig& config, const control::SourceConfig& source) {
+/// What can be known before the run. Sources and forecast are there where all is indexed.
+struct Explained {
+  SourcesOnDisk opened;
+  std::optional<control::Forecast> forecast = {};
+
+  const sources::SidecarTotals* totals_of(std::size_t source) const {
+    if (opened.sources == nullptr) return nullptr;
+    const model::SourceId id(static_cast<std::uint32_t>(source));
+    return &opened.sources->set().source(id).totals();
+  }
+};
+
+Result<Explained> explain(const Explain& args, const control::PipelineConfig& config,
+                          Runtime& runtime) {
+  const StopSignals signals(runtime);
+  const CallOptions call{.deadline = kNever, .stop = signals.token()};
+  control::IndexingOptions options;
+  options.folder = args.index_folder;
+  BL_ASSIGN_OR_RETURN(SourcesOnDisk opened, open_indexed_sources(config, runtime, options, call));
+  Explained explained{.opened = std::move(opened)};
+  if (explained.opened.sources == nullptr) return explained;
+  const std::uint64_t steps =
+      args.steps.value_or(std::min(config.run.steps.value_or(kStepsMost), kStepsMost));
+  const planning::GraphSpec graph = control::graph_of(config);
+  BL_ASSIGN_OR_RETURN(explained.forecast, control::forecast({graph, explained.opened.sources->set(),
+                                                             config.topology.axes},
+                                                            steps, runtime, call));
+  return explained;
+}
+
+Fields source_fields(const control::PipelineConfig& config, std::size_t number,
+                     const Explained& explained) {
+  const control::SourceConfig& source = config.sources[number];
   Fields fields;
   fields.add("source", source.name)
       .add("format", to_string(source.format))
-      .add("takes_part", control::takes_part(source, config.run))
-      .add("records", kUnknown)
-      .add("tokens", kUnknown)
-      .add("files", std::span<const std::string>(source.paths));
+      .add("takes_part", control::takes_part(source, config.run));
+  if (const sources::SidecarTotals* totals = explained.totals_of(number)) {
+    fields.add("records", totals->records)
+        .add("tokens", totals->tokens)
+        .add("empty_records", totals->empty_records)
+        .add("bad_records", totals->bad_records);
+  } else {
+    fields.add("records", kUnknown).add("tokens", kUnknown);
+  }
+  fields.add("files", std::span<const std::string>(source.paths));
   return fields;
 }
 
-std::string to_json(const control::PipelineFile& pipeline) {
+std::string to_json(const control::PipelineFile& pipeline, const Explained& explained) {
   std::vector<Fields> settings;
   for (const control::Setting& setting : control::settings_of(pipeline.config, pipeline.lines)) {
     settings.emplace_back()
@@ -49,14 +95,19 @@ std::string to_json(const control::PipelineFile& pipeline) {
         .add("origin", to_string(setting.origin));
   }
   std::vector<Fields> sources;
-  for (const control::SourceConfig& source : pipeline.config.sources) {
-    sources.push_back(source_fields(pipeline.config, source));
+  for (std::size_t i = 0; i < pipeline.config.sources.size(); ++i) {
+    sources.push_back(source_fields(pipeline.config, i, explained));
   }
   Fields fields;
   fields.add("pipeline", pipeline.file)
       .add("settings", std::span<const Fields>(settings))
       .add("topology", topology_fields(pipeline.config))
       .add("sources", std::span<const Fields>(sources));
+  if (explained.forecast) {
+    fields.add("forecast", forecast_fields(pipeline.config, *explained.forecast));
+  } else {
+    fields.add("forecast", kUnknown);
+  }
   return fields.to_json() + '\n';
 }
 
@@ -69,14 +120,21 @@ std::string topology_text(const control::PipelineConfig& config) {
       std::uint64_t{ranks} * config.topology.capacity_tokens);
 }
 
-std::string source_text(const control::PipelineConfig& config,
-                        const control::SourceConfig& source) {
+std::string counts_text(const sources::SidecarTotals* totals) {
+  if (totals == nullptr) return fmt::format("# records: {0}\n# tokens: {0}\n", kUnknown);
+  return fmt::format("# records: {}, of which {} are empty and {} bad\n# tokens: {}\n",
+                     totals->records, totals->empty_records, totals->bad_records, totals->tokens);
+}
+
+std::string source_text(const control::PipelineConfig& config, std::size_t number,
+                        const Explained& explained) {
+  const control::SourceConfig& source = config.sources[number];
   const bool takes_part = control::takes_part(source, config.run);
   const std::size_t files = source.paths.size();
   std::string text =
-      fmt::format("#\n# source {}: {}, {} file{}{}\n# records: {}\n# tokens: {}\n", source.name,
-                  to_string(source.format), files, files == 1 ? "" : "s",
-                  takes_part ? "" : "; nothing of it is in this split", kUnknown, kUnknown);
+      fmt::format("#\n# source {}: {}, {} file{}{}\n", source.name, to_string(source.format), files,
+                  files == 1 ? "" : "s", takes_part ? "" : "; nothing of it is in this split") +
+      counts_text(explained.totals_of(number));
   for (std::size_t i = 0; i < std::min(files, kFilesShown); ++i) {
     text += fmt::format("#   {}\n", planning::toml_quoted(source.paths[i]));
   }
@@ -88,17 +146,23 @@ std::string source_text(const control::PipelineConfig& config,
 
 }  // namespace
 
-Status run(const Explain& args, Runtime&) {
-  BL_ASSIGN_OR_RETURN(const control::PipelineFile pipeline,
+Status run(const Explain& args, Runtime& runtime) {
+  BL_ASSIGN_OR_RETURN(control::PipelineFile pipeline,
                       control::read_pipeline(args.pipeline, disk_inputs()));
+  BL_RETURN_IF_ERROR(take_split(args.split, pipeline.config));
+  BL_ASSIGN_OR_RETURN(const Explained explained, explain(args, pipeline.config, runtime));
   if (args.json) {
-    print(to_json(pipeline));
+    print(to_json(pipeline, explained));
     return Status::ok();
   }
   std::string text = control::describe(pipeline) + '\n' + topology_text(pipeline.config);
-  for (const control::SourceConfig& source : pipeline.config.sources) {
-    text += source_text(pipeline.config, source);
+  for (std::size_t i = 0; i < pipeline.config.sources.size(); ++i) {
+    text += source_text(pipeline.config, i, explained);
   }
+  text += explained.forecast
+              ? forecast_text(pipeline.config, *explained.forecast)
+              : fmt::format("#\n# what steps will hold: {0}: `batchloom index {1}` indexes\n",
+                            kUnknown, args.pipeline);
   print(text);
   return Status::ok();
 }

@@ -40,6 +40,30 @@ Fields describe_source(const control::SourceConfig& source, const sources::Recor
   return fields;
 }
 
+struct Opening {
+  const control::PipelineConfig& config;
+  Runtime& runtime;
+  control::SlowLimits limits;
+};
+
+using OpenSources = std::function<Result<std::unique_ptr<control::PreparedSources>>(
+    objstore::FileOps&, const control::IndexingOptions&)>;
+
+/// open(), while its files are watched.
+Result<SourcesOnDisk> open_watched(const Opening& opening, control::IndexingOptions options,
+                                   const OpenSources& open, const CallOptions& call) {
+  SourcesOnDisk opened;
+  opened.files = objstore::make_posix_file_ops();
+  opened.calls = std::make_unique<sources::FileCalls>();
+  options.calls = opened.calls.get();
+  Result<std::unique_ptr<control::PreparedSources>> sources(nullptr);
+  const auto work = [&] { sources = open(*opened.files, options); };
+  const FilesWatched files{opening.runtime, opening.config, *opened.calls, opening.limits};
+  BL_RETURN_IF_ERROR(watch_files(files, work, call));
+  BL_ASSIGN_OR_RETURN(opened.sources, std::move(sources));
+  return opened;
+}
+
 }  // namespace
 
 std::uint32_t default_workers() {
@@ -63,17 +87,20 @@ Status watch_files(const FilesWatched& files, const std::function<void()>& work,
 Result<SourcesOnDisk> open_sources(const control::PipelineConfig& config, Runtime& runtime,
                                    control::IndexingOptions options, const CallOptions& call,
                                    const control::SlowLimits& limits) {
-  SourcesOnDisk opened;
-  opened.files = objstore::make_posix_file_ops();
-  opened.calls = std::make_unique<sources::FileCalls>();
-  options.calls = opened.calls.get();
-  Result<std::unique_ptr<control::PreparedSources>> sources(nullptr);
-  const auto open = [&] {
-    sources = control::PreparedSources::open(config, *opened.files, runtime, options, call);
+  const auto open = [&](objstore::FileOps& files, const control::IndexingOptions& watched) {
+    return control::PreparedSources::open(config, files, runtime, watched, call);
   };
-  BL_RETURN_IF_ERROR(watch_files({runtime, config, *opened.calls, limits}, open, call));
-  BL_ASSIGN_OR_RETURN(opened.sources, std::move(sources));
-  return opened;
+  return open_watched({config, runtime, limits}, std::move(options), open, call);
+}
+
+Result<SourcesOnDisk> open_indexed_sources(const control::PipelineConfig& config, Runtime& runtime,
+                                           control::IndexingOptions options,
+                                           const CallOptions& call,
+                                           const control::SlowLimits& limits) {
+  const auto open = [&](objstore::FileOps&, const control::IndexingOptions& watched) {
+    return control::PreparedSources::open_indexed(config, runtime, watched, call);
+  };
+  return open_watched({config, runtime, limits}, std::move(options), open, call);
 }
 
 Status run(const IndexSources& args, Runtime& runtime) {

@@ -42,4 +42,11 @@ Result<SourcesOnDisk> open_sources(const control::PipelineConfig& config, Runtim
                                    control::IndexingOptions options, const CallOptions& call,
                                    const control::SlowLimits& limits = {});
 
+/// Opens all, and makes nothing: sources are null where something is not indexed. Else as
+/// open_sources().
+Result<SourcesOnDisk> open_indexed_sources(const control::PipelineConfig& config, Runtime& runtime,
+                                           control::IndexingOptions options,
+                                           const CallOptions& call,
+                                           const control::SlowLimits& limits = {});
+
 }  // namespace batchloom::cli

@@ -31,13 +31,7 @@ Result<control::PipelineConfig> config_of(const RunPipeline& args) {
   if (args.steps) config.run.steps = args.steps;
   if (args.lead) config.store.lead_steps = *args.lead;
   config.store.url = args.store ? *args.store : url_beside(args.pipeline, config.store.url);
-  if (args.split) {
-    config.run.split = *args.split;
-    const auto takes = [&](const auto& source) { return control::takes_part(source, config.run); };
-    if (std::ranges::none_of(config.sources, takes)) {
-      return Status::invalid(fmt::format("--split: no source has a part '{}'", *args.split));
-    }
-  }
+  BL_RETURN_IF_ERROR(take_split(args.split, config));
   return config;
 }
 

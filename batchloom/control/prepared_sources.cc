@@ -104,22 +104,52 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
                                                                Runtime& runtime,
                                                                const IndexingOptions& options,
                                                                const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(auto prepared, begin(config, runtime, options));
+  BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
+  BL_RETURN_IF_ERROR(prepared->key_all(files, runtime, options, call));
+  BL_RETURN_IF_ERROR(prepared->finish(runtime, options, call));
+  return prepared;
+}
+
+Result<std::unique_ptr<PreparedSources>> PreparedSources::open_indexed(
+    const PipelineConfig& config, Runtime& runtime, const IndexingOptions& options,
+    const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(auto prepared, begin(config, runtime, options));
+  BL_ASSIGN_OR_RETURN(const bool indexed, prepared->is_indexed(options));
+  if (!indexed) return std::unique_ptr<PreparedSources>();
+  BL_RETURN_IF_ERROR(prepared->finish(runtime, options, call));
+  return prepared;
+}
+
+Result<std::unique_ptr<PreparedSources>> PreparedSources::begin(const PipelineConfig& config,
+                                                                Runtime& runtime,
+                                                                const IndexingOptions& options) {
   std::unique_ptr<PreparedSources> prepared(new PreparedSources(config, runtime, options.calls));
   BL_ASSIGN_OR_RETURN(prepared->tokenizer_, make_tokenizer(config.tokens, options.python));
   BL_ASSIGN_OR_RETURN(prepared->openers_, make_openers(config, *prepared->tokenizer_));
-  BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
-  BL_RETURN_IF_ERROR(prepared->key_all(files, runtime, options, call));
-  BL_ASSIGN_OR_RETURN(prepared->set_,
-                      SourceSet::open(config, prepared->openers_, options.folder, options.calls));
-  prepared->fetcher_ = std::make_unique<RecordFetcher>(
-      runtime, *prepared->set_, prepared->pool_,
-      RecordFetcherOptions{.vocab = config.tokens.vocab,
-                           .patch_bytes = config.image.rules.patch_bytes(),
-                           .long_records_bytes = config.limits.memory_bytes / 8});
-  BL_ASSIGN_OR_RETURN(const auto fingerprints,
-                      prepared->set_->fingerprints(prepared->pool_, options.calls, call));
-  BL_ASSIGN_OR_RETURN(prepared->membership_, Membership::create(config, fingerprints));
   return prepared;
+}
+
+Result<bool> PreparedSources::is_indexed(const IndexingOptions& options) const {
+  BL_ASSIGN_OR_RETURN(const auto unindexed,
+                      unindexed_shards(config_, openers_, options.folder, options.calls));
+  if (!unindexed.empty()) return false;
+  BL_ASSIGN_OR_RETURN(const auto unkeyed,
+                      unkeyed_shards(config_, openers_, options.folder, options.calls));
+  return unkeyed.empty();
+}
+
+Status PreparedSources::finish(Runtime& runtime, const IndexingOptions& options,
+                               const CallOptions& call) {
+  BL_ASSIGN_OR_RETURN(set_, SourceSet::open(config_, openers_, options.folder, options.calls));
+  fetcher_ = std::make_unique<RecordFetcher>(
+      runtime, *set_, pool_,
+      RecordFetcherOptions{.vocab = config_.tokens.vocab,
+                           .patch_bytes = config_.image.rules.patch_bytes(),
+                           .long_records_bytes = config_.limits.memory_bytes / 8});
+  BL_ASSIGN_OR_RETURN(const auto fingerprints, set_->fingerprints(pool_, options.calls, call));
+  BL_ASSIGN_OR_RETURN(membership_, Membership::create(config_, fingerprints));
+  return Status::ok();
 }
 
 Status PreparedSources::index_all(objstore::FileOps& files, Runtime& runtime,

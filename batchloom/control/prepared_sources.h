@@ -49,6 +49,13 @@ class PreparedSources {
                                                        const IndexingOptions& options,
                                                        const CallOptions& call);
 
+  /// The same, and nothing is made: null where a shard has no index, or no split keys, that can be
+  /// used.
+  static Result<std::unique_ptr<PreparedSources>> open_indexed(const PipelineConfig& config,
+                                                               Runtime& runtime,
+                                                               const IndexingOptions& options,
+                                                               const CallOptions& call);
+
   SourceSet& set() { return *set_; }
   const SourceSet& set() const { return *set_; }
   SampleFetcher& fetcher() { return *fetcher_; }
@@ -70,6 +77,13 @@ class PreparedSources {
  private:
   PreparedSources(const PipelineConfig& config, Runtime& runtime, sources::FileCalls* calls);
 
+  static Result<std::unique_ptr<PreparedSources>> begin(const PipelineConfig& config,
+                                                        Runtime& runtime,
+                                                        const IndexingOptions& options);
+  /// Whether all is there that open() makes.
+  Result<bool> is_indexed(const IndexingOptions& options) const;
+  /// Opens what is indexed.
+  Status finish(Runtime& runtime, const IndexingOptions& options, const CallOptions& call);
   Result<std::string> first_bad_of(model::SourceId source, model::ShardIndex shard,
                                    const CallOptions& call);
   Status check_shards(model::SourceId source, const CallOptions& call);
