@@ -12,7 +12,7 @@ from corpus import TOKEN_BYTES, VOCAB
 from reading import Batch, Job, main
 
 SEED = 17
-STEP_BATCHES = 8  # A step has so many micro-batches of the size of the others' batches.
+STEP_BATCHES = 4  # A step has so many micro-batches of the size of the others' batches.
 PINNED_STEPS = 8  # As checkpoints do; what is older is removed.
 PREFETCHED_STEPS = 4
 
