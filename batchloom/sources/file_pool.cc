@@ -34,7 +34,10 @@ Result<objstore::Fd> open_stamped(const std::string& path, const FileStamp& stam
   // Without O_NONBLOCK a pipe that took the file's name would block until somebody writes.
   objstore::Fd file = objstore::Fd::open(path, O_RDONLY | O_NONBLOCK);
   if (!file.is_open()) {
-    if (errno == ENOENT) return Status::not_found(fmt::format("{}: there is no such file", path));
+    if (errno == ENOENT) {
+      return Status::not_found(
+          fmt::format("{}: there is no such file: it went away during this run; restore it", path));
+    }
     return objstore::file_error(errno, "open", path);
   }
   BL_RETURN_IF_ERROR(check_open_file(path, stamp, file.get()));

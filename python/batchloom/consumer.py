@@ -52,7 +52,8 @@ class Consumer(Iterator[Batch]):
         rank, world_size: this rank, and how many there are. Steps that were laid out for another
             number are laid out anew, with the same samples.
         topology: instead of `world_size` where tp, cp or pp exceed 1: "pp=1 dp=4 cp=1 tp=2".
-        group: the job. Its pins and its cursor keep the steps that it may need.
+        group: the job. Its pins and its cursor keep the steps that it may need: those of its first
+            rank, with which all others go in step, as a training job's ranks do.
         resume: the `state` of the last batch that the model's checkpoint knows of.
         start: without a state, the first step. A group that has run before needs one of the two.
         min_slot: a manifest slot; all ranks that open with the same one pass over the same SKIPs.
