@@ -11,49 +11,10 @@
 
 #include "batchloom/base/hash.h"
 #include "batchloom/base/mutex.h"
+#include "batchloom/control/for_each_number.h"
 
 namespace batchloom::control {
 namespace {
-
-/// Numbers below a count, taken one by one by several threads until one fails.
-class NumberQueue {
- public:
-  explicit NumberQueue(std::size_t count) : count_(count) {}
-
-  std::optional<std::size_t> take() {
-    const MutexLock lock(mutex_);
-    if (!failed_.is_ok() || next_ == count_) return std::nullopt;
-    return next_++;
-  }
-  void done(const Status& status) {
-    const MutexLock lock(mutex_);
-    if (failed_.is_ok()) failed_ = status;
-  }
-  Status failed() const {
-    const MutexLock lock(mutex_);
-    return failed_;
-  }
-
- private:
-  const std::size_t count_;
-  mutable Mutex mutex_;
-  std::size_t next_ BL_GUARDED_BY(mutex_) = 0;
-  Status failed_ BL_GUARDED_BY(mutex_);
-};
-
-/// Does `work` for each number below `count`, several at once; the first error.
-Status for_each_number(Runtime& runtime, std::uint32_t workers, std::size_t count,
-                       const std::function<Status(std::size_t)>& work) {
-  NumberQueue queue(count);
-  const auto take_all = [&](const std::stop_token&) {
-    while (const auto number = queue.take()) queue.done(work(*number));
-  };
-  const std::size_t threads = std::min<std::size_t>(std::max(workers, 1U), count);
-  std::vector<std::unique_ptr<Task>> tasks;
-  for (std::size_t i = 0; i < threads; ++i) tasks.push_back(runtime.spawn("indexer", take_all));
-  for (const auto& task : tasks) task->join();
-  return queue.failed();
-}
 
 /// Tells of shards in their order, in whatever order they come.
 class IndexReport {
@@ -93,6 +54,13 @@ class BatchWorkers {
   const sources::BatchTokenizer* tokenizer_;
 };
 
+ShardLooks looks_of(Runtime& runtime, const IndexingOptions& options) {
+  return {.runtime = runtime,
+          .threads = options.workers,
+          .index_folder = options.folder,
+          .calls = options.calls};
+}
+
 }  // namespace
 
 PreparedSources::PreparedSources(const PipelineConfig& config, Runtime& runtime,
@@ -105,8 +73,15 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open(const PipelineCon
                                                                const IndexingOptions& options,
                                                                const CallOptions& call) {
   BL_ASSIGN_OR_RETURN(auto prepared, begin(config, runtime, options));
-  BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
-  BL_RETURN_IF_ERROR(prepared->key_all(files, runtime, options, call));
+  // Where all is indexed, as it mostly is, each file is looked at once.
+  const Status opened = prepared->open_set(runtime, options);
+  if (opened.is(ErrorKind::kNotFound) || opened.is(ErrorKind::kCorruption)) {
+    BL_RETURN_IF_ERROR(prepared->index_all(files, runtime, options, call));
+    BL_RETURN_IF_ERROR(prepared->key_all(files, runtime, options, call));
+    BL_RETURN_IF_ERROR(prepared->open_set(runtime, options));
+  } else if (!opened.is_ok()) {
+    return opened;
+  }
   BL_RETURN_IF_ERROR(prepared->finish(runtime, options, call));
   return prepared;
 }
@@ -117,6 +92,7 @@ Result<std::unique_ptr<PreparedSources>> PreparedSources::open_indexed(
   BL_ASSIGN_OR_RETURN(auto prepared, begin(config, runtime, options));
   BL_ASSIGN_OR_RETURN(const bool indexed, prepared->is_indexed(options));
   if (!indexed) return std::unique_ptr<PreparedSources>();
+  BL_RETURN_IF_ERROR(prepared->open_set(runtime, options));
   BL_RETURN_IF_ERROR(prepared->finish(runtime, options, call));
   return prepared;
 }
@@ -139,15 +115,20 @@ Result<bool> PreparedSources::is_indexed(const IndexingOptions& options) const {
   return unkeyed.empty();
 }
 
+Status PreparedSources::open_set(Runtime& runtime, const IndexingOptions& options) {
+  BL_ASSIGN_OR_RETURN(set_, SourceSet::open(config_, openers_, looks_of(runtime, options)));
+  return Status::ok();
+}
+
 Status PreparedSources::finish(Runtime& runtime, const IndexingOptions& options,
                                const CallOptions& call) {
-  BL_ASSIGN_OR_RETURN(set_, SourceSet::open(config_, openers_, options.folder, options.calls));
   fetcher_ = std::make_unique<RecordFetcher>(
       runtime, *set_, pool_,
       RecordFetcherOptions{.vocab = config_.tokens.vocab,
                            .patch_bytes = config_.image.rules.patch_bytes(),
                            .long_records_bytes = config_.limits.memory_bytes / 8});
-  BL_ASSIGN_OR_RETURN(const auto fingerprints, set_->fingerprints(pool_, options.calls, call));
+  BL_ASSIGN_OR_RETURN(const auto fingerprints,
+                      set_->fingerprints(pool_, looks_of(runtime, options), call));
   BL_ASSIGN_OR_RETURN(membership_, Membership::create(config_, fingerprints));
   return Status::ok();
 }

@@ -82,7 +82,9 @@ class PreparedSources {
                                                         const IndexingOptions& options);
   /// Whether all is there that open() makes.
   Result<bool> is_indexed(const IndexingOptions& options) const;
-  /// Opens what is indexed.
+  /// As SourceSet::open().
+  Status open_set(Runtime& runtime, const IndexingOptions& options);
+  /// Precondition: the set is open.
   Status finish(Runtime& runtime, const IndexingOptions& options, const CallOptions& call);
   Result<std::string> first_bad_of(model::SourceId source, model::ShardIndex shard,
                                    const CallOptions& call);

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "batchloom/base/hash.h"
+#include "batchloom/control/for_each_number.h"
 #include "batchloom/control/split_keying.h"
 
 namespace batchloom::control {
@@ -95,18 +97,25 @@ SourceSet::SourceSet(const PipelineConfig& config, std::span<const ShardOpener> 
 
 Result<std::unique_ptr<SourceSet>> SourceSet::open(const PipelineConfig& config,
                                                    std::span<const ShardOpener> openers,
-                                                   const std::string& index_folder,
-                                                   sources::FileCalls* calls) {
+                                                   const ShardLooks& looks) {
   std::unique_ptr<SourceSet> set(new SourceSet(config, openers));
-  for (std::size_t i = 0; i < config.sources.size(); ++i) {
+  const std::size_t count = config.sources.size();
+  set->sources_.resize(count);
+  std::vector<std::optional<SourceSplit>> splits(count);
+  const auto open_one = [&](std::size_t i) {
     const SourceConfig& source = config.sources[i];
-    BL_ASSIGN_OR_RETURN(auto records, sources::RecordSource::open(
-                                          files_of(source, openers[i], index_folder), calls));
-    BL_ASSIGN_OR_RETURN(SourceSplit split,
-                        SourceSplit::open(config, source, openers[i], index_folder, *records));
-    set->names_.push_back({source.name, split.takes_part() ? records->records() : 0});
-    set->sources_.push_back(std::move(records));
-    set->splits_.push_back(std::move(split));
+    BL_ASSIGN_OR_RETURN(
+        set->sources_[i],
+        sources::RecordSource::open(files_of(source, openers[i], looks.index_folder), looks.calls));
+    BL_ASSIGN_OR_RETURN(splits[i], SourceSplit::open(config, source, openers[i], looks.index_folder,
+                                                     *set->sources_[i]));
+    return Status::ok();
+  };
+  BL_RETURN_IF_ERROR(for_each_number(looks.runtime, looks.threads, count, open_one));
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t records = splits[i]->takes_part() ? set->sources_[i]->records() : 0;
+    set->names_.push_back({config.sources[i].name, records});
+    set->splits_.push_back(*std::move(splits[i]));
   }
   return set;
 }
@@ -152,26 +161,41 @@ Result<model::SampleMeta> SourceSet::describe(const planning::Part& part) {
   return meta;
 }
 
-Result<std::vector<std::vector<FileFingerprint>>> SourceSet::fingerprints(
-    sources::FilePool& pool, sources::FileCalls* calls, const CallOptions& call) const {
-  std::vector<std::vector<FileFingerprint>> all;
-  for (std::size_t i = 0; i < config_.sources.size(); ++i) {
-    std::vector<FileFingerprint>& files = all.emplace_back();
-    for (const std::string& path : config_.sources[i].paths) {
-      FileFingerprint fingerprint{.path = path};
-      Digest digest;
-      for (const std::string& file : openers_[i].files(path)) {
-        BL_ASSIGN_OR_RETURN(const sources::FileStamp stamp, stamp_in_sight(file, calls));
-        const auto reader = pool.reader(file, stamp);
-        BL_ASSIGN_OR_RETURN(const std::uint64_t ends, sources::ends_checksum(*reader, call));
-        fingerprint.size_bytes += stamp.size_bytes;
-        digest.add_int(stamp.size_bytes);
-        digest.add_int(ends);
-      }
-      fingerprint.fingerprint = digest.value();
-      files.push_back(std::move(fingerprint));
-    }
+Result<FileFingerprint> SourceSet::fingerprint_of(model::SourceId source, const std::string& path,
+                                                  sources::FilePool& pool,
+                                                  sources::FileCalls* calls,
+                                                  const CallOptions& call) const {
+  FileFingerprint fingerprint{.path = path};
+  Digest digest;
+  for (const std::string& file : opener(source).files(path)) {
+    BL_ASSIGN_OR_RETURN(const sources::FileStamp stamp, stamp_in_sight(file, calls));
+    const auto reader = pool.reader(file, stamp);
+    BL_ASSIGN_OR_RETURN(const std::uint64_t ends, sources::ends_checksum(*reader, call));
+    fingerprint.size_bytes += stamp.size_bytes;
+    digest.add_int(stamp.size_bytes);
+    digest.add_int(ends);
   }
+  fingerprint.fingerprint = digest.value();
+  return fingerprint;
+}
+
+Result<std::vector<std::vector<FileFingerprint>>> SourceSet::fingerprints(
+    sources::FilePool& pool, const ShardLooks& looks, const CallOptions& call) const {
+  std::vector<std::vector<FileFingerprint>> all;
+  std::vector<std::pair<std::uint32_t, std::size_t>> places;  // Of each file's in `all`.
+  for (std::uint32_t i = 0; i < config_.sources.size(); ++i) {
+    const std::size_t files = config_.sources[i].paths.size();
+    all.emplace_back(files);
+    for (std::size_t file = 0; file < files; ++file) places.emplace_back(i, file);
+  }
+  const auto look_at = [&](std::size_t number) {
+    const auto [source, file] = places[number];
+    BL_ASSIGN_OR_RETURN(all[source][file],
+                        fingerprint_of(model::SourceId(source), config_.sources[source].paths[file],
+                                       pool, looks.calls, call));
+    return Status::ok();
+  };
+  BL_RETURN_IF_ERROR(for_each_number(looks.runtime, looks.threads, places.size(), look_at));
   return all;
 }
 

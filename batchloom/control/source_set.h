@@ -27,6 +27,14 @@
 
 namespace batchloom::control {
 
+/// By whom shards and their indexes are looked at.
+struct ShardLooks {
+  Runtime& runtime;
+  std::uint32_t threads = 1;            ///< Several files at once.
+  std::string index_folder = {};        ///< Of indexes; empty: beside shards.
+  sources::FileCalls* calls = nullptr;  ///< Told of each call, where it is there.
+};
+
 /// A shard that is to be indexed.
 struct UnindexedShard {
   model::SourceId source;
@@ -65,8 +73,7 @@ class SourceSet final : public planning::Metadata {
   /// that can be used; else as RecordSource::open().
   static Result<std::unique_ptr<SourceSet>> open(const PipelineConfig& config,
                                                  std::span<const ShardOpener> openers,
-                                                 const std::string& index_folder,
-                                                 sources::FileCalls* calls);
+                                                 const ShardLooks& looks);
 
   std::span<const planning::SourceRecords> sources() const override { return names_; }
   Result<std::uint32_t> tokens(model::SourceId source, model::RecordIndex record) override;
@@ -80,10 +87,13 @@ class SourceSet final : public planning::Metadata {
 
   /// For Membership::create(): all files of all sources, as they are now. Reads their ends.
   Result<std::vector<std::vector<FileFingerprint>>> fingerprints(sources::FilePool& pool,
-                                                                 sources::FileCalls* calls,
+                                                                 const ShardLooks& looks,
                                                                  const CallOptions& call) const;
 
  private:
+  Result<FileFingerprint> fingerprint_of(model::SourceId source, const std::string& path,
+                                         sources::FilePool& pool, sources::FileCalls* calls,
+                                         const CallOptions& call) const;
   SourceSet(const PipelineConfig& config, std::span<const ShardOpener> openers);
 
   /// By picture that begins in the part: only the first has one.
