@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "batchloom/base/real_runtime.h"
@@ -33,7 +33,10 @@ TEST(ForEachNumber, TellsTheFailureOfTheLowestAndBeginsNoMore) {
     std::atomic<std::size_t> begun = 0;
     const Status failed = for_each_number(*runtime, threads, 1000, [&](std::size_t number) {
       ++begun;
-      if (number == 20) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (number == 20) {
+        const CallOptions later{.deadline = runtime->now() + std::chrono::milliseconds(20)};
+        EXPECT_TRUE(runtime->sleep_until(later).is_ok());
+      }
       return number < 20 ? Status::ok() : Status::invalid(std::to_string(number));
     });
     EXPECT_EQ(failed.message(), "20") << threads;
