@@ -49,7 +49,7 @@ class PooledBuffer::Shelf {
     const MutexLock lock(mutex_);
     kept_bytes_ += block->capacity_bytes;
     blocks_.push_back(std::move(block));
-    while (kept_bytes_ > kept_bytes_max_) {
+    while (kept_bytes_ > kept_bytes_max_ && blocks_.size() > 1) {
       kept_bytes_ -= blocks_.front()->capacity_bytes;
       dropped.splice(dropped.end(), blocks_, blocks_.begin());
     }

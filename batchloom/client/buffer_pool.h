@@ -39,7 +39,9 @@ class PooledBuffer {
 /// client_buffers_made, client_buffers_reused. Thread-safe.
 class BufferPool {
  public:
-  /// At most so many bytes are kept; what was given back first goes first.
+  /// At most so many bytes are kept, or the buffer that was given back last, whatever its size:
+  /// else whoever has less memory than a step takes would find none. What was given back first
+  /// goes first.
   BufferPool(std::uint64_t kept_bytes_max, Counters& counters);
 
   /// A buffer of `size_bytes`, which may be 0.
