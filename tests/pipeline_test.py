@@ -190,7 +190,7 @@ def test_explain_says_it_to_people(folder: Path) -> None:
 def test_explain_tells_of_a_split_alone(folder: Path) -> None:
     pipeline = folder / "p.toml"
     text = pipeline.read_text(encoding="utf-8").replace(
-        'files = ["chats.jsonl"]', 'files = ["chats.jsonl"]\nsplit = { train = 0.5, valid = 0.5 }'
+        'files = ["chats.jsonl"]', 'files = ["chats.jsonl"]\nsplit = { train = 1, valid = 1 }'
     )
     pipeline.write_text(text, encoding="utf-8")
     succeed("index", "p.toml")
