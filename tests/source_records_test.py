@@ -183,17 +183,45 @@ def add_what_is_no_text(folder: Path, source: str) -> None:
     elif path.suffix == ".zst" and source in ("zstd", "frames"):
         line = b'{"text": "' + NOT_UTF_8 + b'", "q": "a", "a": "b"}\n'
         path.write_bytes(path.read_bytes() + writers.compressed(writers.ZSTD, line))
-    elif path.suffix == ".tar":
-        with tarfile.open(path, "a") as tar:
-            for name, content in (("image.png", b""), ("text.txt", NOT_UTF_8)):
-                member = tarfile.TarInfo(f"9999.{name}")
-                member.size = len(content)
-                tar.addfile(member, io.BytesIO(content))
+    elif path.suffix == ".parquet":
+        add_row_that_is_no_text(path)
+    elif source in ("tar_gzip", "tar_zstd"):
+        command = writers.GZIP if source == "tar_gzip" else writers.ZSTD
+        tar = path.with_suffix("")
+        tar.write_bytes(writers.compressed((*command, "-d"), path.read_bytes()))
+        add_members_that_are_no_text(tar)
+        path.write_bytes(writers.compressed(command, tar.read_bytes()))
+        tar.unlink()
+    else:
+        add_members_that_are_no_text(path)
 
 
-@pytest.mark.parametrize(
-    "source", ["plain", "gzip", "zstd", "frames", "tar", "tree", "pictures_tar"]
-)
+def add_members_that_are_no_text(path: Path) -> None:
+    with tarfile.open(path, "a") as tar:
+        for name, content in (("image.png", b""), ("text.txt", NOT_UTF_8)):
+            member = tarfile.TarInfo(f"9999.{name}")
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+
+
+def add_row_that_is_no_text(path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    row = table.slice(0, 1)
+    for number, field in enumerate(table.schema):
+        if field.type == pa.string():
+            # Nobody looks at what is seen as text.
+            column = pa.array([NOT_UTF_8], pa.binary()).view(pa.string())
+            row = row.set_column(number, field, column)
+    pq.write_table(pa.concat_tables([table, row]), path)
+
+
+TEXT_SOURCES = [name for name in NUMBERS if name != "ids"]
+
+
+@pytest.mark.parametrize("source", TEXT_SOURCES)
 def test_a_record_that_is_not_utf_8_is_left_out_and_named(folder: Path, source: str) -> None:
     def row_of_source() -> dict:
         rows = succeed_rows("index", folder / "p.toml")
