@@ -4,11 +4,13 @@ what is said, and what the committed state shows."""
 
 import io
 import json
+import re
 import shutil
 import struct
 import tarfile
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from cli_test import DONE, FAILED, run, succeed_json, succeed_rows
@@ -159,6 +161,8 @@ def test_what_turned_out_to_be_bad_is_in_the_committed_state(
         assert {*before} <= {*struck} <= bad
         assert json.loads(done.stdout)["struck_records"] in (len(struck), len(struck) - len(before))
         assert done.stderr.count("struck out, and replaced by") == len(struck) - len(before)
+        for record, offset in re.findall(r"record (\d+) at offset (\d+): its picture", done.stderr):
+            assert offset != "0" or record == "0", "where it lies is told"
     assert {*struck} == bad, "all of them were met"
     drawn = drawn_in(folder / "stream", len(pristine[1]))
     assert not drawn & bad
@@ -205,9 +209,6 @@ def add_members_that_are_no_text(path: Path) -> None:
 
 
 def add_row_that_is_no_text(path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pq.read_table(path)
     row = table.slice(0, 1)
     for number, field in enumerate(table.schema):

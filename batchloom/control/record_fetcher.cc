@@ -121,7 +121,11 @@ class RecordFetcher::Order {
       note(one, FetchStage::kPicture);
       content_.tensors = {};
       if (one.sample->first_position == 0) {
-        BL_ASSIGN_OR_RETURN(const auto bad, tensors_.read(reader, one.place.record, call_));
+        BL_ASSIGN_OR_RETURN(const auto bad,
+                            tensors_.read(reader,
+                                          {.record = one.place.record,
+                                           .offset_bytes = one.sample->place.offset_bytes},
+                                          call_));
         if (bad) bad_.push_back({one.sample->id, bad->message});
         content_.tensors = tensors_.tensors();
       }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/control/record_tensors.h"
 
-#include <fmt/format.h>
+#include <string>
 
 namespace batchloom::control {
 
@@ -12,10 +12,10 @@ store::TensorInfo picture_tensor(const sources::PictureGrid& grid) {
 }
 
 Result<std::optional<sources::BadRecord>> RecordTensors::read(sources::ShardReader& reader,
-                                                              std::uint64_t record,
+                                                              const Place& place,
                                                               const CallOptions& call) {
   tensors_.clear();
-  BL_ASSIGN_OR_RETURN(auto bad, reader.read_pictures(record, call, pictures_));
+  BL_ASSIGN_OR_RETURN(auto bad, reader.read_pictures(place.record, call, pictures_));
   if (bad) return bad;
   std::uint64_t bytes = 0;
   for (const sources::RecordPicture& picture : pictures_) bytes += picture.grid.bytes();
@@ -26,9 +26,10 @@ Result<std::optional<sources::BadRecord>> RecordTensors::read(sources::ShardRead
     rest = rest.subspan(out.size());
     const Status decoded = sources::decode_picture(picture.encoded, picture.grid, out);
     if (decoded.is(ErrorKind::kCorruption)) {
-      return std::optional(
-          sources::bad_record({.shard = reader.name(), .record = record, .offset_bytes = 0},
-                              sources::BadRecordReason::kPicture, decoded.message()));
+      const sources::RecordName name{
+          .shard = reader.name(), .record = place.record, .offset_bytes = place.offset_bytes};
+      return std::optional(sources::bad_record(name, sources::BadRecordReason::kPicture,
+                                               "its picture: " + std::string(decoded.message())));
     }
     BL_RETURN_IF_ERROR(decoded);
     tensors_.push_back(

@@ -22,9 +22,15 @@ store::TensorInfo picture_tensor(const sources::PictureGrid& grid);
 /// The pictures of a record, decoded. One thread at a time; keeps a buffer from record to record.
 class RecordTensors {
  public:
-  /// Reads and decodes those of record number `record`: nullopt, or why the record is bad. Blocks.
-  /// Errors: those of reading.
-  Result<std::optional<sources::BadRecord>> read(sources::ShardReader& reader, std::uint64_t record,
+  /// A record, and where it lies in its shard: for messages.
+  struct Place {
+    std::uint64_t record = 0;
+    std::uint64_t offset_bytes = 0;
+  };
+
+  /// Reads and decodes those of the record: nullopt, or why it is bad. Blocks. Errors: those of
+  /// reading.
+  Result<std::optional<sources::BadRecord>> read(sources::ShardReader& reader, const Place& place,
                                                  const CallOptions& call);
 
   /// Of the last record that was read, until the next one is.
