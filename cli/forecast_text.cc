@@ -27,7 +27,7 @@ Fields source_fields(const Forecast& forecast, const std::string& name,
       .add("samples", source.samples)
       .add("tokens", source.tokens)
       .add_decimal("share", share(source.tokens, forecast.tokens), 6)
-      .add("passes", source.passes)
+      .add_decimal("passes", source.passes, 4)
       .add("gone", source.gone);
   if (source.first_step) fields.add("first_step", source.first_step->value);
   if (source.last_step) fields.add("last_step", source.last_step->value);
@@ -62,8 +62,8 @@ std::string sources_text(const PipelineConfig& config, const Forecast& forecast)
     table.add({config.sources[i].name, std::to_string(source.samples),
                std::to_string(source.tokens),
                fmt::format("{:.2f} %", 100 * share(source.tokens, forecast.tokens)),
-               std::to_string(source.passes), step(source.first_step), step(source.last_step),
-               source.gone ? "gone" : ""});
+               fmt::format("{:.2f}", source.passes), step(source.first_step),
+               step(source.last_step), source.gone ? "gone" : ""});
   }
   return commented(table.to_text());
 }

@@ -179,7 +179,7 @@ def test_explain_says_it_to_people(folder: Path) -> None:
     ).groups()
     made = run_pipeline()
     assert (int(steps), int(samples)) == (made["steps"], made["samples"])
-    assert re.search(r"\n# docs +\d+ +\d+ +\d\d\.\d\d %", text)
+    assert re.search(r"\n# docs +\d+ +\d+ +\d\d\.\d\d % +1\.00 ", text)
     assert re.search(r"\n# slowest rank over mean: 1\.\d{3} as drawn, 1\.\d{3} as planned", text)
     assert all(line.startswith("#") for line in text.split("\n# ranks: ")[1].split("\n")[1:-1])
     again = folder / "again.toml"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <span>
 #include <utility>
 
 #include "batchloom/planning/plan_report.h"
@@ -23,7 +24,9 @@ void add_ratio(double ratio, RatioOverSteps& to) {
 /// Adds up what steps hold.
 class ForecastSum {
  public:
-  explicit ForecastSum(std::size_t sources) { sum_.sources.resize(sources); }
+  explicit ForecastSum(std::span<const planning::SourceRecords> sources) : records_(sources) {
+    sum_.sources.resize(sources.size());
+  }
 
   /// Errors: those of report_of().
   Status add(const planning::PlannedStep& step, const planning::CostModel& costs) {
@@ -44,8 +47,11 @@ class ForecastSum {
   Forecast end(const planning::MixtureState& after, bool sources_stop) {
     sum_.sources_stop = sources_stop;
     for (std::size_t i = 0; i < sum_.sources.size(); ++i) {
-      sum_.sources[i].passes = after.sources[i].epoch.value;
-      sum_.sources[i].gone = after.sources[i].gone;
+      const planning::SourceState& state = after.sources[i];
+      const auto records = static_cast<double>(std::max<std::uint64_t>(records_[i].records, 1));
+      sum_.sources[i].passes =
+          static_cast<double>(state.epoch.value) + static_cast<double>(state.place) / records;
+      sum_.sources[i].gone = state.gone;
     }
     const auto has_samples = [](const LengthBand& band) { return band.samples > 0; };
     const auto first = std::ranges::find_if(bands_, has_samples);
@@ -71,6 +77,7 @@ class ForecastSum {
     band.tokens += sample.tokens;
   }
 
+  const std::span<const planning::SourceRecords> records_;
   Forecast sum_;
   std::array<LengthBand, 33> bands_ = {};  // By the power of two: up to 2^32.
 };
@@ -82,7 +89,7 @@ Result<Forecast> forecast(const ForecastInputs& inputs, std::uint64_t steps, Run
   const auto& [graph, metadata, topology] = inputs;
   const planning::CostModel& costs = *graph.find(planning::Modality::kText)->cost;
   BL_ASSIGN_OR_RETURN(planning::PlannerState state, planning::first_state(graph, metadata));
-  ForecastSum sum(metadata.sources().size());
+  ForecastSum sum(metadata.sources());
   for (std::uint64_t number = 0; number < steps; ++number) {
     BL_RETURN_IF_ERROR(runtime.check(call));
     auto planned = planning::plan_step(graph, state, metadata, topology);

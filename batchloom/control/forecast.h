@@ -29,8 +29,8 @@ struct SourceForecast {
   std::uint64_t tokens = 0;
   std::optional<model::Step> first_step;  ///< Of its samples; absent: there are none.
   std::optional<model::Step> last_step;
-  std::uint64_t passes = 0;  ///< Over all of its records, that are over.
-  bool gone = false;         ///< It has given all that it ever will.
+  double passes = 0;  ///< Over all of its records; of the last one what was drawn.
+  bool gone = false;  ///< It has given all that it ever will.
 
   friend bool operator==(const SourceForecast&, const SourceForecast&) = default;
 };
