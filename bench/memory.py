@@ -5,7 +5,8 @@ A producer and a rank, each a process of its own, with `limits.memory = "16 MiB"
 steps until every source was drawn 100 times; the most that both processes have together while it
 does is looked at 16 times, as anonymous and shared memory, a page that both have counted once. From
 that the base is taken: the same two processes over one source, of which this producer reads
-nothing, since its stream is as far ahead as it may be, and of which the rank takes nothing.
+nothing, since its stream is as far ahead as it may be, and of which the rank reads ahead what it
+may, and takes nothing.
 """
 
 import json

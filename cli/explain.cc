@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "batchloom/control/forecast.h"
 #include "batchloom/control/pipeline_describe.h"
@@ -37,10 +39,11 @@ Fields topology_fields(const control::PipelineConfig& config) {
   return fields;
 }
 
-/// What can be known before the run. Sources and forecast are there where all is indexed.
+/// What can be known before the run. Sources and forecast are there where all is indexed and right.
 struct Explained {
-  SourcesOnDisk opened;
+  SourcesOnDisk opened = {};
   std::optional<control::Forecast> forecast = {};
+  std::string no_forecast = std::string(kUnknown);  ///< Why there is none.
 
   const sources::SidecarTotals* totals_of(std::size_t source) const {
     if (opened.sources == nullptr) return nullptr;
@@ -49,21 +52,36 @@ struct Explained {
   }
 };
 
+/// Of indexed sources.
+Result<control::Forecast> foresee(const Explain& args, const control::PipelineConfig& config,
+                                  control::SourceSet& sources, Runtime& runtime,
+                                  const CallOptions& call) {
+  const std::uint64_t steps =
+      args.steps.value_or(std::min(config.run.steps.value_or(kStepsMost), kStepsMost));
+  const planning::GraphSpec graph = control::graph_of(config);
+  return control::forecast({graph, sources, config.topology.axes}, steps, runtime, call);
+}
+
+/// What cannot be foreseen is no reason to be silent about settings; a stop is.
 Result<Explained> explain(const Explain& args, const control::PipelineConfig& config,
                           Runtime& runtime) {
   const StopSignals signals(runtime);
   const CallOptions call{.deadline = kNever, .stop = signals.token()};
   control::IndexingOptions options;
+  options.workers = config.limits.workers.value_or(default_workers());
   options.folder = args.index_folder;
-  BL_ASSIGN_OR_RETURN(SourcesOnDisk opened, open_indexed_sources(config, runtime, options, call));
-  Explained explained{.opened = std::move(opened)};
-  if (explained.opened.sources == nullptr) return explained;
-  const std::uint64_t steps =
-      args.steps.value_or(std::min(config.run.steps.value_or(kStepsMost), kStepsMost));
-  const planning::GraphSpec graph = control::graph_of(config);
-  BL_ASSIGN_OR_RETURN(explained.forecast, control::forecast({graph, explained.opened.sources->set(),
-                                                             config.topology.axes},
-                                                            steps, runtime, call));
+  Explained explained;
+  Result<SourcesOnDisk> opened = open_indexed_sources(config, runtime, options, call);
+  Status failed = opened.status();
+  if (opened.is_ok()) {
+    explained.opened = *std::move(opened);
+    if (explained.opened.sources == nullptr) return explained;
+    auto forecast = foresee(args, config, explained.opened.sources->set(), runtime, call);
+    failed = forecast.status();
+    if (forecast.is_ok()) explained.forecast = *std::move(forecast);
+  }
+  if (failed.is(ErrorKind::kCancelled)) return failed;
+  if (!failed.is_ok()) explained.no_forecast = failed.to_string();
   return explained;
 }
 
@@ -106,7 +124,7 @@ std::string to_json(const control::PipelineFile& pipeline, const Explained& expl
   if (explained.forecast) {
     fields.add("forecast", forecast_fields(pipeline.config, *explained.forecast));
   } else {
-    fields.add("forecast", kUnknown);
+    fields.add("forecast", explained.no_forecast);
   }
   return fields.to_json() + '\n';
 }
@@ -144,6 +162,14 @@ std::string source_text(const control::PipelineConfig& config, std::size_t numbe
   return text;
 }
 
+std::string no_forecast_text(const Explained& explained, const std::string& file) {
+  std::string text = "what steps will hold: " + explained.no_forecast;
+  if (explained.no_forecast == kUnknown) {
+    text += fmt::format(": `batchloom index {}` indexes", file);
+  }
+  return "#\n" + commented(text);
+}
+
 }  // namespace
 
 Status run(const Explain& args, Runtime& runtime) {
@@ -159,10 +185,8 @@ Status run(const Explain& args, Runtime& runtime) {
   for (std::size_t i = 0; i < pipeline.config.sources.size(); ++i) {
     text += source_text(pipeline.config, i, explained);
   }
-  text += explained.forecast
-              ? forecast_text(pipeline.config, *explained.forecast)
-              : fmt::format("#\n# what steps will hold: {0}: `batchloom index {1}` indexes\n",
-                            kUnknown, args.pipeline);
+  text += explained.forecast ? forecast_text(pipeline.config, *explained.forecast)
+                             : no_forecast_text(explained, args.pipeline);
   print(text);
   return Status::ok();
 }

@@ -42,16 +42,6 @@ Fields ratio_fields(const control::RatioOverSteps& ratio) {
   return fields;
 }
 
-std::string commented(const std::string& lines) {
-  std::string text;
-  for (std::size_t begin = 0; begin < lines.size();) {
-    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
-    text += fmt::format("# {}\n", lines.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return text;
-}
-
 std::string sources_text(const PipelineConfig& config, const Forecast& forecast) {
   Table table({"source", "samples", "tokens", "share", "passes", "first step", "last step", ""});
   for (std::size_t i = 0; i < forecast.sources.size(); ++i) {
@@ -93,6 +83,16 @@ std::string balance_text(const Forecast& forecast) {
 }
 
 }  // namespace
+
+std::string commented(const std::string& lines) {
+  std::string text;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', begin), lines.size());
+    text += fmt::format("# {}\n", lines.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return text;
+}
 
 Fields forecast_fields(const PipelineConfig& config, const Forecast& forecast) {
   std::vector<Fields> sources;

@@ -15,4 +15,7 @@ Fields forecast_fields(const control::PipelineConfig& config, const control::For
 /// For people: lines that begin with '#', as all that a pipeline file does not read.
 std::string forecast_text(const control::PipelineConfig& config, const control::Forecast& forecast);
 
+/// Each line behind "# ".
+std::string commented(const std::string& lines);
+
 }  // namespace batchloom::cli

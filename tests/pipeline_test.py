@@ -187,6 +187,19 @@ def test_explain_says_it_to_people(folder: Path) -> None:
     assert succeed_json("explain", again)["forecast"]["samples"] == made["samples"]
 
 
+def test_explain_shows_settings_where_nothing_can_be_foreseen(folder: Path) -> None:
+    pipeline = folder / "p.toml"
+    text = pipeline.read_text(encoding="utf-8").replace('exhausted = "drop"', 'exhausted = "error"')
+    pipeline.write_text(text, encoding="utf-8")
+    succeed("index", "p.toml")
+    assert "exhausted" in run("run", "p.toml").stderr
+    told = succeed_json("explain", "p.toml")
+    assert told["settings"]
+    assert re.match(r"exhausted: planning step \d+: ", told["forecast"])
+    assert "\n# what steps will hold: exhausted: planning step " in succeed("explain", "p.toml")
+    assert succeed_json("explain", "p.toml", "--steps=2")["forecast"]["steps"] == 2
+
+
 def test_explain_tells_of_a_split_alone(folder: Path) -> None:
     pipeline = folder / "p.toml"
     text = pipeline.read_text(encoding="utf-8").replace(

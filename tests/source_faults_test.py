@@ -4,7 +4,8 @@ read: what is said, and what is committed. Once they are mended, the run goes on
 
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -85,17 +86,22 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }
 
 
-def run_until_it_waits(folder: Path) -> subprocess.Popen[str]:
-    """For a consumer, with two steps committed."""
+@contextmanager
+def run_until_it_waits(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """For a consumer, with two steps committed. Afterwards it is gone."""
     process = subprocess.Popen(
         [COMMAND, "run", folder / "p.toml", "--fsync=none", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stderr is not None
-    assert any("waiting for a consumer of " in line for line in process.stderr)
-    return process
+    try:
+        assert process.stderr is not None
+        assert any("waiting for a consumer of " in line for line in process.stderr)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def spoil_all(folder: Path, source: str, spoil: Callable[[Path], None]) -> dict[Path, Path]:
@@ -137,10 +143,10 @@ def test_a_source_that_changes_during_the_run_ends_it_by_name(
     pristine: tuple[Path, list[dict]], folder: Path, source: str, change: str
 ) -> None:
     spoil, told = CHANGES[change]
-    process = run_until_it_waits(folder)
-    kept = spoil_all(folder, source, spoil)
-    read_two_steps(folder, pristine[1])
-    _, said = process.communicate(timeout=60)
+    with run_until_it_waits(folder) as process:
+        kept = spoil_all(folder, source, spoil)
+        read_two_steps(folder, pristine[1])
+        _, said = process.communicate(timeout=60)
     assert process.returncode == FAILED
     assert any(str(path) in said for path in kept), said
     assert told in said
@@ -156,13 +162,13 @@ def test_a_source_that_changes_during_the_run_ends_it_by_name(
 def test_a_data_set_that_is_open_is_read_on_though_it_has_vanished(
     pristine: tuple[Path, list[dict]], folder: Path
 ) -> None:
-    process = run_until_it_waits(folder)
-    ((path, copy),) = spoil_all(folder, OPEN_AND_GONE[0], vanish).items()
-    read_two_steps(folder, pristine[1])
-    assert process.stderr is not None
-    assert any("waiting for a consumer of " in line for line in process.stderr)
-    process.terminate()
-    process.communicate(timeout=60)
+    with run_until_it_waits(folder) as process:
+        ((path, copy),) = spoil_all(folder, OPEN_AND_GONE[0], vanish).items()
+        read_two_steps(folder, pristine[1])
+        assert process.stderr is not None
+        assert any("waiting for a consumer of " in line for line in process.stderr)
+        process.terminate()
+        process.communicate(timeout=60)
     assert process.returncode == DONE
     done = run("run", folder / "p.toml", "--lead=unlimited", "--fsync=none")
     assert done.returncode == FAILED

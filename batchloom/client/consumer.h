@@ -53,7 +53,8 @@ struct ConsumerOptions {
   /// With plan_step: only steps that are laid out for another topology than this one are planned
   /// anew. Where the stream does not say its topology, the number of HDP ranks tells.
   std::optional<model::Topology> topology = {};
-  /// Present: asked of the first step that is read, at open where it is there.
+  /// Present: asked of the first step that is read, at open where it is there, and of the first of
+  /// each later run of a producer.
   AdmitStep admit = nullptr;
   /// The most ranks that may share a sample: a step with a larger ring is `invalid`, for whoever
   /// runs it alone would train on other gradients. 0: any number.

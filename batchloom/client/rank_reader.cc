@@ -126,7 +126,7 @@ ConsumerOptions consumer_options(const RankReaderOptions& options, const Consume
   consumer.plan_step = plan_for(options.topology);
   consumer.topology = options.topology;
   if (!options.split_samples) {
-    consumer.admit = admit_whole_samples;
+    if (consumer.ranks > 1) consumer.admit = admit_whole_samples;  // One rank has all of each.
     consumer.ring_max = options.topology.extent(model::Axis::kCp);
   }
   consumer.start = state.next_step;

@@ -72,6 +72,14 @@ class RankReaderTest : public testing::Test {
     }
   }
 
+  /// A step whose plan is said to be of this strategy.
+  void append_of(std::string_view strategy) {
+    TestStep step = make_whole_step({.ranks = 2, .width = TokenWidth::k16});
+    step.plan.strategy = strategy;
+    step.plan.digest = model::plan_digest(step.plan);
+    producer_->append(std::span(&step, 1));
+  }
+
   RankReaderOptions options(std::uint32_t rank = 0, std::string_view axes = "dp=2") const {
     RankReaderOptions options;
     options.location = location();
@@ -345,16 +353,30 @@ TEST_F(RankReaderTest, RefusesStreamsOfHdpAtOpenThoughTheirFirstStepIsWhole) {
   RankReaderOptions whole = options();
   whole.start = Step(0);
   const auto early = open(whole);
-  TestStep step = make_whole_step({.ranks = 2, .width = TokenWidth::k16});
-  step.plan.strategy = "hdp";
-  step.plan.digest = model::plan_digest(step.plan);
-  producer_->append(std::span(&step, 1));
+  append_of("hdp");
   const Status refused = try_open(whole).status();
   EXPECT_EQ(refused.error_case(), ErrorCase::kSplitSamples);
   EXPECT_TRUE(is_error(refused, ErrorKind::kInvalid, {"step 0 is balanced by hdp"}));
   EXPECT_EQ(early->next({}).status().to_string(), refused.to_string());
   whole.split_samples = true;
   EXPECT_NE(must(open(whole)->next({})), nullptr);
+}
+
+TEST_F(RankReaderTest, OneRankTakesStreamsOfHdp) {
+  make_stream();
+  append_of("hdp");
+  EXPECT_NE(must(open(options(0, "dp=1"))->next({})), nullptr);
+}
+
+TEST_F(RankReaderTest, RefusesHdpThatBeginsWithALaterRunOfTheProducer) {
+  make_stream();
+  append_of("two_level");
+  producer_ = std::make_unique<TestProducer>(*stream_);
+  append_of("hdp");
+  const auto reader = open(options());
+  EXPECT_NE(must(reader->next({})), nullptr);
+  EXPECT_TRUE(
+      is_error(reader->next({}).status(), ErrorKind::kInvalid, {"step 1 is balanced by hdp"}));
 }
 
 TEST_F(RankReaderTest, AStepThatTrainersCannotTakeIsNotPassedOver) {

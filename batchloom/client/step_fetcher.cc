@@ -112,8 +112,7 @@ StepFetcher::StepFetcher(HeadFeed& feed, FetchOptions options)
       segments_(feed.stream()),
       reader_(feed.stream()),
       fetched_bytes_(feed.stream().counters().counter("client_fetched_bytes")),
-      rereads_(feed.stream().counters().counter("client_rereads")),
-      admitted_(options_.admit == nullptr) {}
+      rereads_(feed.stream().counters().counter("client_rereads")) {}
 
 Step StepFetcher::after_skipped(Step step) const {
   for (auto next = std::ranges::lower_bound(options_.skipped, step);
@@ -173,10 +172,15 @@ bool StepFetcher::plans_anew(const store::Head& head, const Entry& entry, Step s
 }
 
 Status StepFetcher::check_admitted(const Entry& entry, Step step, const CallOptions& call) {
-  if (admitted_) return Status::ok();
-  BL_ASSIGN_OR_RETURN(const std::shared_ptr<const BatchIndex> index, index_of(entry, call));
-  BL_RETURN_IF_ERROR(options_.admit({step, index->steps[position_of(entry, step)], index->origin}));
-  admitted_ = true;
+  const auto before = admitted_.find(entry.producer);
+  const bool is_known = before != admitted_.end() && before->second == entry.term;
+  if (options_.admit == nullptr || is_known) return Status::ok();
+  const Result<std::shared_ptr<const BatchIndex>> index = index_of(entry, call);
+  if (index.is(ErrorKind::kCorruption)) return Status::ok();
+  BL_RETURN_IF_ERROR(index.status());
+  const store::IndexedStep& indexed = (*index)->steps[position_of(entry, step)];
+  BL_RETURN_IF_ERROR(options_.admit({step, indexed, (*index)->origin}));
+  admitted_.insert_or_assign(entry.producer, entry.term);
   return Status::ok();
 }
 

@@ -14,8 +14,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "batchloom/client/head_feed.h"
@@ -46,7 +48,7 @@ struct FetchOptions {
   PlanStep plan_step = nullptr;  ///< Absent: steps as they are stored.
   /// With plan_step: steps that are laid out for this topology are read as they are stored.
   std::optional<model::Topology> topology = {};
-  AdmitStep admit = nullptr;       ///< Present: asked of the first step that is prepared.
+  AdmitStep admit = nullptr;       ///< Present: asked of the first step of each producer's term.
   std::uint32_t ring_max = 0;      ///< Ranks that may share a sample; 0: any number.
   std::vector<Step> skipped = {};  ///< Ascending. Never read.
 };
@@ -85,7 +87,8 @@ class StepFetcher {
  private:
   struct Planned;
 
-  /// By admit, until it said yes once.
+  /// By admit. A strategy may change with each new run of a producer, and only then. A step whose
+  /// index is damaged passes: its runs may be whole, and the next one tells.
   Status check_admitted(const store::Entry& entry, Step step, const CallOptions& call);
   Result<StepRead> prepare_entry(const store::Head& head, const store::Entry& entry, Step step,
                                  const CallOptions& call);
@@ -121,7 +124,7 @@ class StepFetcher {
   store::BatchReader reader_;
   Counter& fetched_bytes_;
   Counter& rereads_;
-  bool admitted_ = false;
+  std::map<std::string, store::Term, std::less<>> admitted_;  // By producer.
   std::optional<store::Nonce> damaged_;  // The object that is read step by step.
   struct CachedIndex {
     store::Nonce object;

@@ -168,6 +168,7 @@ def rate_row(way: Way, found: list[Done]) -> dict[str, Any]:
     return {
         "peer": way.peer,
         "workers": way.workers,
+        "epochs": way.epochs,
         "content": "tokens, labels" if way.labels or way.peer.startswith("batch") else "tokens",
         "samples_per_cpu_s": round(median([done.samples / done.cpu_s for done in found])),
         "samples_per_s": round(median([done.samples / done.wall_s for done in found])),

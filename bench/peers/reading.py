@@ -126,12 +126,19 @@ def read(peer: Peer, job: Job) -> Done:
     done.wall_s = time.monotonic() - begin
     loader.close()
     done.cpu_s = process_tree.cpu_s(os.getpid()) - cpu_s
-    all_numbers = np.sort(np.concatenate(numbers))
+    all_numbers = np.concatenate(numbers)
     done.samples = len(all_numbers)
-    done.numbers = all_numbers.tolist() if job.check else []
-    every = np.repeat(np.arange(job.samples), job.epochs)
-    done.each_once_an_epoch = np.array_equal(all_numbers, every)
+    done.numbers = np.sort(all_numbers).tolist() if job.check else []
+    done.each_once_an_epoch = has_each_once_an_epoch(all_numbers, job)
     return done
+
+
+def has_each_once_an_epoch(numbers: np.ndarray, job: Job) -> bool:
+    """Epochs are whole batches, one behind the other."""
+    if len(numbers) != job.samples * job.epochs:
+        return False
+    by_epoch = np.sort(numbers.reshape(job.epochs, job.samples), axis=1)
+    return bool((by_epoch == np.arange(job.samples)).all())
 
 
 def main(peer: Peer) -> None:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from chaos.judge import run_json
 from chaos.pipeline_settings import PipelineSettings
-from shards import every_format
 from chaos.roles import Consumer, Role
 from chaos.scenario import PATIENCE_S, TICK_S, Failure
 from chaos.settings import GROUP
 from chaos.stream_watch import StreamWatch
+from shards import every_format
 
 
 class Runner(Role):
@@ -95,8 +95,10 @@ class Runner(Role):
         names = f"{shards.replace('.bin', '.idx')}.*.blidx"
         return sorted(self.settings.index_folder.glob(names))
 
-    def lacks_index(self) -> bool:
-        return len(self.indexes()) < self.settings.sources.shards
+    def lacks_index(self, source: str = "") -> bool:
+        """Of any source, or of this one."""
+        shards = every_format.SOURCES[source].shards if source else self.settings.sources.shards
+        return len(self.indexes(source)) < shards
 
     def writes_index(self) -> bool:
         """It has a temporary file open that is to become an index, with or without a name."""

@@ -173,13 +173,14 @@ class Killer:
                 job.allowed = min(job.most_allowed, job.allowed + self.choice.randint(1, 3))
 
     def seen_of_producer(self, aim: str, source: str) -> str:
-        """Of a stopped one. For the aim of indexing only an index that is being written counts,
-        where Python makes its ids only while it may be at it."""
+        """Of a stopped one. For the aim of indexing only an index that is being written counts, of
+        that source if there is one, where Python makes its ids only while it may be at it."""
         phase = self.producer_phase()
         producer = self.job.producer
         if aim == phase == INDEXING:
             needs_workers = source in self.job.settings.sources.by_python
-            if not producer.writes_index() or (needs_workers and not producer.has_workers()):
+            writes = producer.writes_index() and producer.lacks_index(source)
+            if not writes or (needs_workers and not producer.has_workers()):
                 return OPENING
         return phase
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Debian packages, fetched and unpacked aside: nothing is installed, and no root is needed.
 
-What was unpacked stays, a folder each with the version, and is not fetched again.
+What was unpacked stays, a folder each, and is not fetched again.
 """
 
 import errno

@@ -11,6 +11,7 @@ from quickstart.report import Findings
 from quickstart.report_md import PLOTS, markdown
 from quickstart.schema import faults_of, report_schema
 
+
 def figures_of(found: Findings) -> dict[str, Any]:
     verdict, live, balance = found.verdict, found.live, found.balance
     sources = [
