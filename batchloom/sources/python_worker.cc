@@ -146,10 +146,12 @@ Result<std::unique_ptr<PythonWorker>> PythonWorker::start(const PythonFunction& 
     log_info(fmt::format("{}: {}", name, line));
   };
   const std::string python = python_of(options);
-  auto process =
-      ChildProcess::start({.arguments = {python, "-u", "-c", std::string(python_worker_source()),
-                                         function.folder, function.name},
-                           .on_line = tell});
+  // -B: bytecode knows its source by size and second, so one that is left there may be that of an
+  // older text.
+  auto process = ChildProcess::start(
+      {.arguments = {python, "-u", "-B", "-c", std::string(python_worker_source()), function.folder,
+                     function.name},
+       .on_line = tell});
   if (!process.is_ok()) {
     return Status(process.status().kind(),
                   fmt::format("tokenizer {}: it runs in Python: {}; BATCHLOOM_PYTHON names another",
