@@ -2,11 +2,10 @@
 """Rules about folders, documents and formatting."""
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from tidy_rules.tree import CPP, Finding, Tree, is_ours
 
@@ -16,8 +15,8 @@ TOP_FOLDERS |= {"python", "scripts", "tests", "tools"}
 MEANINGLESS = {"util", "utils", "common", "helper", "helpers", "internal", "misc"}
 MAX_README_LINES = 40
 
-# The formatter's output differs between versions: this one counts.
-CLANG_FORMAT = "clang-format-19"
+# The formatter's output differs between versions: that of tools/requirements.txt counts.
+CLANG_FORMAT = Path(__file__).parents[2] / ".venv" / "bin" / "clang-format"
 FENCED = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
 
@@ -64,13 +63,14 @@ def clang_format(tree: Tree) -> Iterator[Finding]:
     paths = [file.path for file in tree.of_kind(*CPP)]
     if not paths:
         return
-    if shutil.which(CLANG_FORMAT) is None:
-        print(f"tidy: clang_format skipped: no {CLANG_FORMAT}: run scripts/setup", file=sys.stderr)
+    if not CLANG_FORMAT.exists():
+        message = "tidy: clang_format skipped: no .venv/bin/clang-format: run scripts/setup"
+        print(message, file=sys.stderr)
         return
-    command = [CLANG_FORMAT, "--dry-run", *paths]
+    command = [str(CLANG_FORMAT), "--dry-run", *paths]
     done = subprocess.run(command, cwd=tree.root, capture_output=True, text=True, check=False)
     reported: set[str] = set()
     for path, line in re.findall(r"^(\S+?):(\d+):\d+: warning: ", done.stderr, re.MULTILINE):
         if path not in reported:
             reported.add(path)
-            yield Finding(path, int(line), f"not formatted: run {CLANG_FORMAT} -i {path}")
+            yield Finding(path, int(line), f"not formatted: run .venv/bin/clang-format -i {path}")
