@@ -17,7 +17,6 @@ ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "build" / "reports"
 JOBS = os.cpu_count() or 1
 
-CLANG = ("scripts/setup", "--clang")
 TORCH = ("scripts/setup", "--torch")
 TEN_KILLS_EACH = ("--producer-kills=10", "--consumer-kills=10")
 BENCHMARKS = ("commit", "pipeline", "planner", "sidecars", "store")
@@ -73,7 +72,6 @@ STAGES = (
     Stage(
         "asan",
         (
-            CLANG,
             build("asan"),
             ctest("asan"),
             # Simulated histories are the same by either compiler.
