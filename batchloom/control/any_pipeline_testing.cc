@@ -131,10 +131,13 @@ void add_any_image(Random& random, PipelineConfig& config) {
   if (!has_pictures(config)) return;
   const std::uint32_t room = config.step.max_sample_tokens;
   if (config.tokens.begin.size() >= room) config.tokens.begin.clear();
-  const std::uint32_t cells = small(random, 1, room - config.tokens.begin.size());
-  config.image.rules.patch_px = small(random, 1, 256);
-  config.image.rules.merge = small(random, 1, 8);
-  config.image.rules.max_patches = cells * config.image.rules.merge * config.image.rules.merge;
+  sources::PictureRules& rules = config.image.rules;
+  rules.patch_px = small(random, 1, 256);
+  rules.merge = small(random, 1, 8);
+  const std::uint32_t patches_of_cell = rules.merge * rules.merge;
+  const std::uint64_t cells = std::min<std::uint64_t>(room - config.tokens.begin.size(),
+                                                      sources::kMaxPatches / patches_of_cell);
+  rules.max_patches = small(random, 1, cells) * patches_of_cell;
   config.image.token = config.tokens.vocab++;
 }
 
