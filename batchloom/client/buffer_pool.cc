@@ -4,29 +4,27 @@
 #include <algorithm>
 #include <bit>
 #include <list>
-#include <new>
 #include <utility>
 
 #include "batchloom/base/mutex.h"
+#include "batchloom/base/pages.h"
 
 namespace batchloom::client {
 
 struct PooledBuffer::Block {
-  static constexpr std::align_val_t kAlign{64};
-
-  explicit Block(std::size_t capacity)
-      : capacity_bytes(capacity), data(static_cast<std::byte*>(operator new(capacity, kAlign))) {}
-  ~Block() { operator delete(data, kAlign); }
-  Block(const Block&) = delete;
-  Block& operator=(const Block&) = delete;
+  explicit Block(std::size_t capacity) : capacity_bytes(capacity), pages(capacity) {}
 
   const std::size_t capacity_bytes;
-  std::byte* const data;
+  const Pages pages;
 };
 
 /// The blocks that nobody uses, and what buffers in use go back to.
 class PooledBuffer::Shelf {
  public:
+  /// A trainer may let go of a step and of the one before at once, as the arrays of a third are
+  /// made.
+  static constexpr std::size_t kKeptLeast = 2;
+
   explicit Shelf(std::uint64_t kept_bytes_max) : kept_bytes_max_(kept_bytes_max) {}
 
   /// The smallest that will do, or null.
@@ -49,7 +47,7 @@ class PooledBuffer::Shelf {
     const MutexLock lock(mutex_);
     kept_bytes_ += block->capacity_bytes;
     blocks_.push_back(std::move(block));
-    while (kept_bytes_ > kept_bytes_max_ && blocks_.size() > 1) {
+    while (kept_bytes_ > kept_bytes_max_ && blocks_.size() > kKeptLeast) {
       kept_bytes_ -= blocks_.front()->capacity_bytes;
       dropped.splice(dropped.end(), blocks_, blocks_.begin());
     }
@@ -106,7 +104,7 @@ void PooledBuffer::give_back() {
 
 std::span<std::byte> PooledBuffer::bytes() const {
   if (block_ == nullptr) return {};
-  return {block_->data, size_bytes_};
+  return {block_->pages.data(), size_bytes_};
 }
 
 BufferPool::BufferPool(std::uint64_t kept_bytes_max, Counters& counters)

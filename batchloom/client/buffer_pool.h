@@ -35,13 +35,13 @@ class PooledBuffer {
 };
 
 /// Keeps buffers that nobody uses, for the next user of about as many bytes: memory fresh from the
-/// kernel costs a fault a page. What is in use is its user's to bound. Counters:
+/// kernel costs a fault a page. Each has pages of its own, which go back to the kernel. What is in use is its user's to bound. Counters:
 /// client_buffers_made, client_buffers_reused. Thread-safe.
 class BufferPool {
  public:
-  /// At most so many bytes are kept, or the buffer that was given back last, whatever its size:
-  /// else whoever has less memory than a step takes would find none. What was given back first
-  /// goes first.
+  /// At most so many bytes are kept, or the two buffers that were given back last, whatever their
+  /// size: else whoever has less memory than a step takes would find none. What was given back
+  /// first goes first.
   BufferPool(std::uint64_t kept_bytes_max, Counters& counters);
 
   /// A buffer of `size_bytes`, which may be 0.

@@ -33,7 +33,7 @@ struct RankReaderOptions {
   /// micro-batches: the trainer exchanges what that takes. Without it streams of hdp are `invalid`.
   bool split_samples = false;
   /// Bytes of steps that were read ahead. As many of buffers that are not in use may be kept, or
-  /// the last one.
+  /// the last two.
   std::uint64_t prefetch_bytes = std::uint64_t{256} << 20;
   /// Of so many steps the arrays are made ahead, for 20 bytes a token; 0: by next() itself.
   std::size_t views_ahead = 1;
