@@ -273,6 +273,11 @@ class Parser {
     add("store", "skip", "let consumers pass over a damaged step", define_skip);
     add("store", "end", "end the stream at its next step", define_end);
     add("store", "reopen", "let an ended stream go on", define_reopen);
+    line_.group("state", "what a stream was made by, and how far: for checkpoints");
+    add("state", "show", "tell what was committed with a step, or what a saved state is of",
+        define_state_show);
+    add("state", "diff", "tell what lies between two steps or saved states; exit code 1 if any",
+        define_state_diff);
     line_.group("sim", "simulations of the real code under faults");
     add("sim", "store", "the batch store; exit code 1 if a rule is broken", define_sim_store);
     add("sim", "batches", "what ranks must get of a synthetic producer", define_sim_batches);

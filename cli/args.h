@@ -114,6 +114,29 @@ struct StoreReopen {
   StreamArgs stream;
 };
 
+/// A place in a stream, as a user says it: "start", the number of a step (after it), or a file with
+/// the state that a consumer saved.
+struct StatePoint {
+  std::string text;
+  std::optional<store::Step> step = {};
+  bool start = false;
+
+  bool is_file() const { return !start && !step; }
+};
+
+/// `batchloom state show URL [--step N | --saved FILE]`
+struct StateShow {
+  StreamArgs stream;
+  std::optional<StatePoint> at;  ///< Absent: after the newest step.
+};
+
+/// `batchloom state diff URL A B`
+struct StateDiff {
+  StreamArgs stream;
+  StatePoint a;
+  StatePoint b;
+};
+
 /// `batchloom produce URL --synthetic --producer NAME ...`
 struct Produce {
   StreamArgs stream;
@@ -238,10 +261,11 @@ struct Calibrate {
   bool json = false;
 };
 
-using Command = std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe,
-                             StoreGc, StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd,
-                             StoreReopen, Produce, Consume, SimBatches, SimStore, Whatif,
-                             PlanExplain, Calibrate, Explain, RunPipeline, IndexSources>;
+using Command =
+    std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe, StoreGc,
+                 StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd, StoreReopen, StateShow,
+                 StateDiff, Produce, Consume, SimBatches, SimStore, Whatif, PlanExplain, Calibrate,
+                 Explain, RunPipeline, IndexSources>;
 
 /// `args` are those of main(), the program's name first. `version` is what --version says.
 std::variant<Command, Answer> parse_args(std::span<const char* const> args,

@@ -27,6 +27,9 @@ Status run(const StorePins& args, Runtime& runtime);
 Status run(const StoreSkip& args, Runtime& runtime);
 Status run(const StoreEnd& args, Runtime& runtime);
 Status run(const StoreReopen& args, Runtime& runtime);
+Status run(const StateShow& args, Runtime& runtime);
+/// An error where anything lies between the two, too.
+Status run(const StateDiff& args, Runtime& runtime);
 /// Ends well after SIGINT and SIGTERM, too: at the end of an object.
 Status run(const Produce& args, Runtime& runtime);
 /// Ends well after SIGINT and SIGTERM, too: after a step.

@@ -27,6 +27,10 @@ void define_produce(Options& options, Produce& produce);
 void define_consume(Options& options, Consume& consume);
 void define_sim_batches(Options& options, SimBatches& batches);
 
+// In args_state.cc.
+void define_state_show(Options& options, StateShow& show);
+void define_state_diff(Options& options, StateDiff& diff);
+
 // In args_planning.cc.
 void define_whatif(Options& options, Whatif& whatif);
 void define_plan_explain(Options& options, PlanExplain& explain);

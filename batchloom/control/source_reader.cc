@@ -318,4 +318,14 @@ SourceConfig read_source(TableReader& table, const SourceContext& context) {
   return source;
 }
 
+Result<planning::Schedule> parse_weight(std::string_view text) {
+  BL_ASSIGN_OR_RETURN(const TomlNode root, parse_toml(fmt::format("weight = {}", text), "weight"));
+  ReadNotes notes;
+  SourceConfig source;
+  TableReader table(root, "source", "source", notes);
+  read_source_weight(table, source);
+  BL_RETURN_IF_ERROR(notes.faults.to_status("weight"));
+  return source.weight;
+}
+
 }  // namespace batchloom::control

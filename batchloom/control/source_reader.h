@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "batchloom/control/pipeline_config.h"
 #include "batchloom/control/pipeline_toml.h"
@@ -20,5 +21,9 @@ struct SourceContext {
 
 /// What the table says. Faults are noted; what they concern keeps its default.
 SourceConfig read_source(TableReader& table, const SourceContext& context);
+
+/// A source's weight as the file or a membership has it: `0.5`, or a list of
+/// `{ step, value, ramp }`. `invalid`, naming what is wrong, for anything else.
+Result<planning::Schedule> parse_weight(std::string_view text);
 
 }  // namespace batchloom::control

@@ -4,51 +4,23 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "batchloom/control/pipeline_state.h"
-#include "batchloom/store/committed_state.h"
+#include "batchloom/control/stored_state.h"
 #include "batchloom/store/manifest_reader.h"
 #include "batchloom/store/membership.h"
 
 namespace batchloom::control {
 namespace {
 
-/// What a stream says of a step.
-struct Recorded {
-  store::Step from_step;
-  Membership settings;
-};
-
-/// nullopt where it says nothing.
-Result<std::optional<Recorded>> read_recorded(const store::Stream& stream, store::Step step,
-                                              const CallOptions& call) {
-  const Result<store::Membership> stored = store::read_membership(stream, step, call);
-  if (stored.is(ErrorKind::kNotFound)) return std::optional<Recorded>();
-  if (!stored.is_ok()) return stored.status();
-  Result<Membership> settings = decode_membership(stored->keys);
-  if (!settings.is_ok()) {
-    return settings.status().with_context(
-        fmt::format("what the stream says of step {}", step.value));
-  }
-  return std::optional(Recorded{stored->from_step, *std::move(settings)});
-}
-
 /// By which settings the last batch of the pipeline was made; nullopt where there is none.
 Result<std::optional<Hash128>> committed_settings(const store::Stream& stream,
                                                   const store::Head& head,
                                                   const CallOptions& call) {
-  const store::ProducerRow* row = head.find_producer(kPipelineProducer);
-  if (row == nullptr || row->next_seq == store::Seq(0)) return std::optional<Hash128>();
-  BL_ASSIGN_OR_RETURN(const auto bytes, store::committed_state(stream, *row, call));
-  if (!bytes) return std::optional<Hash128>();  // Somebody goes on with it now: that will be seen.
-  const Result<PipelineState> state = decode_pipeline_state(*bytes);
-  if (state.is_ok()) return std::optional(state->membership);
-  return Status(
-      state.status().kind(),
-      fmt::format("producer {}: {}; did something else than a pipeline write this stream?",
-                  kPipelineProducer, state.status().message()));
+  BL_ASSIGN_OR_RETURN(const auto state, read_pipeline_state(stream, head, call));
+  if (!state) return std::optional<Hash128>();  // Or somebody goes on with it now: that is seen.
+  return std::optional(state->membership);
 }
 
-Status check_change(store::Step next_step, const Recorded& recorded, const Membership& now,
+Status check_change(store::Step next_step, const RecordedSettings& recorded, const Membership& now,
                     std::optional<store::Step> change_from) {
   if (recorded.settings == now) {
     // Whoever is started again with the same command goes on with the change it made.
@@ -81,6 +53,19 @@ Status check_change(store::Step next_step, const Recorded& recorded, const Membe
 
 }  // namespace
 
+Result<std::optional<RecordedSettings>> read_settings(const store::Stream& stream, store::Step step,
+                                                      const CallOptions& call) {
+  const Result<store::Membership> stored = store::read_membership(stream, step, call);
+  if (stored.is(ErrorKind::kNotFound)) return std::optional<RecordedSettings>();
+  if (!stored.is_ok()) return stored.status();
+  Result<Membership> settings = decode_membership(stored->keys);
+  if (!settings.is_ok()) {
+    return settings.status().with_context(
+        fmt::format("what the stream says of step {}", step.value));
+  }
+  return std::optional(RecordedSettings{stored->from_step, *std::move(settings)});
+}
+
 Result<StreamSettings> compare_settings(const store::Stream& stream, const Membership& membership,
                                         std::optional<store::Step> change_from,
                                         const CallOptions& call) {
@@ -89,13 +74,13 @@ Result<StreamSettings> compare_settings(const store::Stream& stream, const Membe
   const store::Step next_step = head->head.next_step;
   StreamSettings settings{.next_step = next_step};
   BL_ASSIGN_OR_RETURN(const auto committed, committed_settings(stream, head->head, call));
-  BL_ASSIGN_OR_RETURN(const auto recorded, read_recorded(stream, next_step, call));
-  const Recorded fresh{next_step, membership};
+  BL_ASSIGN_OR_RETURN(const auto recorded, read_settings(stream, next_step, call));
+  const RecordedSettings fresh{next_step, membership};
   BL_RETURN_IF_ERROR(
       check_change(next_step, recorded ? *recorded : fresh, membership, change_from));
   settings.is_recorded = recorded && recorded->settings == membership;
   if (!committed || *committed == membership.digest()) return settings;
-  BL_ASSIGN_OR_RETURN(auto last, read_recorded(stream, next_step - 1, call));
+  BL_ASSIGN_OR_RETURN(auto last, read_settings(stream, next_step - 1, call));
   if (!last || last->settings.digest() != *committed) {
     return Status::corruption(fmt::format(
         "the last batch was made by other settings (digest {}) than the stream says of step {}; "

@@ -13,6 +13,19 @@ namespace batchloom::control {
 /// Under which a pipeline commits.
 inline constexpr std::string_view kPipelineProducer = "main";
 
+/// What a stream says of a step.
+struct RecordedSettings {
+  store::Step from_step;  ///< They hold from here on.
+  Membership settings;
+
+  friend bool operator==(const RecordedSettings&, const RecordedSettings&) = default;
+};
+
+/// By what the step was or will be drawn. nullopt where the stream says nothing, or no longer.
+/// Errors: of decode_membership(), and of the store.
+Result<std::optional<RecordedSettings>> read_settings(const store::Stream& stream, store::Step step,
+                                                      const CallOptions& call);
+
 /// How a pipeline stands to a stream. A value.
 struct StreamSettings {
   store::Step next_step;  ///< Of the stream.
