@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMAND = ROOT / "build" / "dev" / "batchloom"
 TIME_LIMIT_S = 300
 MAX_MEDIAN_LINES = 150
+MAX_COLUMNS = 100
 ROLES = [
     "Source Loader",
     "Planner",
@@ -204,6 +205,12 @@ def test_relative_links_resolve() -> None:
             if path and not re.match(r"\w+:", path) and not (folder / path).exists():
                 broken.append(f"{document.path}: {target}")
     assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md"])
+def test_lines_fit_a_terminal(name: str) -> None:
+    lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > MAX_COLUMNS and not line.startswith("|")] == []
 
 
 def test_cpp_files_are_small() -> None:
