@@ -4,7 +4,6 @@
 import json
 import os
 import signal
-import struct
 import subprocess
 import threading
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli_test import COMMAND, DONE, FAILED, run, succeed
+from shards.writers import write_megatron
 
 PIPELINE = """
 seed = 5
@@ -50,13 +50,7 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids = [i % 299 for i in range(8 * RECORDS)]
-    (tmp_path / "ids.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
-    starts = range(0, 16 * RECORDS, 16)
-    (tmp_path / "ids.idx").write_bytes(
-        struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, RECORDS, RECORDS + 1)
-        + struct.pack(f"<{RECORDS}i{RECORDS}q", *[8] * RECORDS, *starts)
-        + struct.pack(f"<{RECORDS + 1}q", *range(RECORDS + 1))
-    )
+    write_megatron(tmp_path / "ids", [ids[8 * i : 8 * i + 8] for i in range(RECORDS)])
     (tmp_path / "p.toml").write_text(PIPELINE, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return tmp_path

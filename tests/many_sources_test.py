@@ -4,7 +4,6 @@
 import json
 import os
 import resource
-import struct
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli_test import COMMAND, DONE, succeed_json
+from shards.writers import write_megatron
 
 SOURCES = 1024
 OPEN_FILES = 64
@@ -69,16 +69,9 @@ def write_jsonl(folder: Path, source: int) -> None:
     (folder / f"{source}.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
 
-def write_megatron(folder: Path, source: int) -> None:
-    sizes = [5 + record for record in range(8)]
-    starts = [2 * sum(sizes[:i]) for i in range(len(sizes))]
-    ids = [(source + i) % 299 for i in range(sum(sizes))]
-    (folder / f"{source}.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
-    count = len(sizes)
-    (folder / f"{source}.idx").write_bytes(
-        struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, count, count + 1)
-        + struct.pack(f"<{count}i{count}q{count + 1}q", *sizes, *starts, *range(count + 1))
-    )
+def write_ids(folder: Path, source: int) -> None:
+    records = [[(source + i) % 299 for i in range(5 + record)] for record in range(8)]
+    write_megatron(folder / f"{source}", records)
 
 
 def write_sources(folder: Path, sources: int, kind: str) -> None:
@@ -89,7 +82,7 @@ def write_sources(folder: Path, sources: int, kind: str) -> None:
             write_jsonl(folder, source)
             text += SOURCE.format(source, f'files = ["{source}.jsonl"]')
         else:
-            write_megatron(folder, source)
+            write_ids(folder, source)
             text += SOURCE.format(source, f'files = ["{source}.bin"]')
     (folder / "p.toml").write_text(text, encoding="utf-8")
 

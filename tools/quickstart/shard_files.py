@@ -3,15 +3,15 @@
 
 import io
 import json
-import struct
 import tarfile
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from shards import megatron
 
 FRAME_BYTES = 1 << 20  # Of content: so much at most is decoded for one record.
 ROW_GROUP_ROWS = 1000
@@ -63,14 +63,7 @@ def write_tar(path: Path, samples: Iterable[dict[str, bytes]]) -> None:
 
 def write_megatron(path: Path, documents: Sequence[array]) -> None:
     """Ids of 16 bits, a document a sequence (docs/formats/megatron.md)."""
-    lengths = [len(ids) for ids in documents]
     with path.open("wb") as file:
         for ids in documents:
             ids.tofile(file)
-    with path.with_suffix(".idx").open("wb") as file:
-        count = len(lengths)
-        places = accumulate((2 * length for length in lengths[:-1]), initial=0)
-        file.write(struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, count, count + 1))
-        file.write(struct.pack(f"<{count}i", *lengths))
-        file.write(struct.pack(f"<{count}q", *places))
-        file.write(struct.pack(f"<{count + 1}q", *range(count + 1)))
+    path.with_suffix(".idx").write_bytes(megatron.index_of([len(ids) for ids in documents]))

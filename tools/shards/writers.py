@@ -10,13 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from shards import megatron
+
 Records = list[dict[str, Any]]
 Write = Callable[[Path, Records], None]
 """Writes a shard. Of its path the format's ending is missing."""
 
 GZIP = ("gzip", "-n")
 ZSTD = ("zstd", "-q")
-MEGATRON_U16 = 8
 
 
 def lines_of(records: Records) -> bytes:
@@ -124,14 +125,8 @@ WRITERS: dict[str, Write] = {**LINES, "parquet": write_parquet, **TARS}
 def write_megatron(path: Path, documents: list[list[int]]) -> None:
     """A data set of 16-bit ids, with one sequence for each document."""
     ids = [number for document in documents for number in document]
-    lengths = [len(document) for document in documents]
-    pointers = [2 * sum(lengths[:i]) for i in range(len(lengths))]
-    bounds = range(len(lengths) + 1)
-    index = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, MEGATRON_U16, len(lengths), len(bounds))
-    index += struct.pack(f"<{len(lengths)}i", *lengths)
-    index += struct.pack(f"<{len(lengths)}q{len(bounds)}q", *pointers, *bounds)
     Path(f"{path}.bin").write_bytes(struct.pack(f"<{len(ids)}H", *ids))
-    Path(f"{path}.idx").write_bytes(index)
+    Path(f"{path}.idx").write_bytes(megatron.index_of([len(document) for document in documents]))
 
 
 def png(width: int, height: int, pixels: bytes) -> bytes:
