@@ -17,7 +17,9 @@ sys.path += [str(ROOT / "bench" / "processes"), str(ROOT / "bench" / "peers")]
 
 import bars  # noqa: E402
 import corpus  # noqa: E402
+import job  # noqa: E402
 import process_tree  # noqa: E402
+from shards import megatron  # noqa: E402
 
 MIB = 1 << 20
 BURN = "import time; t = time.process_time()\nwhile time.process_time() < t + 0.3: pass"
@@ -88,6 +90,47 @@ def test_a_process_that_is_gone_has_nothing() -> None:
     assert process_tree.tree(process.pid) == [process.pid]
 
 
+@pytest.fixture
+def stubborn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> job.Pipeline:
+    """The command is a program that says what it is told to, heeds no SIGTERM, and hangs."""
+    command = tmp_path / "stubborn"
+    script = ["#!/bin/sh", "trap '' TERM", "printf '%s' \"$1\"", "while :; do sleep 0.05; done", ""]
+    command.write_text("\n".join(script))
+    command.chmod(0o755)
+    monkeypatch.setattr(job, "COMMAND", command)
+    monkeypatch.setattr(job, "TIME_LIMIT_S", 0.3)
+    monkeypatch.setattr(job, "END_LIMIT_S", 0.3)
+    data = job.Data(tmp_path / "data", sources=1, files=1, records=1, text_bytes=9)
+    return job.Pipeline(tmp_path / "pipeline", data, workers=1, step_tokens=10)
+
+
+def test_a_process_that_hangs_ends_the_benchmark(stubborn: job.Pipeline) -> None:
+    with pytest.raises(SystemExit, match="did not end within 0.3 s"):
+        job.index(stubborn)
+    with pytest.raises(SystemExit, match="went on for 0.3 s after SIGTERM, and was killed"):
+        with job.started("line\n") as process:
+            assert job.next_step(process) == "line\n"
+    assert process.returncode == -9
+    with pytest.raises(SystemExit, match="the producer made no stream within 0.3 s"):
+        with job.started("") as process:
+            job.wait_for_stream(stubborn, process)
+    with pytest.raises(SystemExit, match="got no step within 0.3 s"):
+        with job.started("no line") as process:
+            job.next_step(process)
+
+
+def test_a_process_that_ends_ends_the_benchmark(
+    stubborn: job.Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "COMMAND", "/bin/true")
+    with pytest.raises(SystemExit, match="ended before its next step"):
+        with job.started() as process:
+            job.next_step(process)
+    with pytest.raises(SystemExit, match="the producer ended before there was a stream"):
+        with job.started() as process:
+            job.wait_for_stream(stubborn, process)
+
+
 @pytest.mark.parametrize(("value", "missed"), [(2.0, 0), (1.9, 1), (3.0, 0), (3.1, 1)])
 def test_bars(value: float, missed: int, capsys: pytest.CaptureFixture[str]) -> None:
     assert bars.report([bars.Bar("figure", least=2, most=3)], {"figure": value}) == missed
@@ -105,6 +148,11 @@ def test_a_corpus_has_its_samples_and_their_digest(tmp_path: Path) -> None:
     changed = some.copy()
     changed[3, 3] ^= 1
     assert corpus.digest(some) != corpus.digest(changed)
+
+
+def test_peers_read_what_others_write() -> None:
+    """Its own writer, for environments that have NumPy and none of our tools."""
+    assert corpus.megatron_index(5, 7) == megatron.index_of([7] * 5)
 
 
 def test_torch_is_the_one_of_the_tests() -> None:

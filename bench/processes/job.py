@@ -5,6 +5,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COMMAND = ROOT / "build" / "release" / "batchloom"
-TIME_LIMIT_S = 300
+TIME_LIMIT_S = 300.0  # Of everything that is waited for.
+END_LIMIT_S = 60.0  # From SIGTERM; the command ends itself after 30 s.
 TOKEN_BYTES = 2
 
 HEAD = """
@@ -109,15 +111,22 @@ def index(pipeline: Pipeline) -> None:
 
 
 def call(*arguments: str) -> None:
-    subprocess.run(
-        [COMMAND, *arguments], stdout=subprocess.DEVNULL, timeout=TIME_LIMIT_S, check=True
-    )
+    """Runs the command to its end. SystemExit where it does not come."""
+    command = [COMMAND, *arguments]
+    try:
+        subprocess.run(command, stdout=subprocess.DEVNULL, timeout=TIME_LIMIT_S, check=True)
+    except subprocess.TimeoutExpired:
+        raise SystemExit(f"{shown(command)} did not end within {TIME_LIMIT_S:g} s") from None
+
+
+def shown(command: Sequence[str | Path]) -> str:
+    return " ".join(map(str, command))
 
 
 @contextlib.contextmanager
 def started(*arguments: str, paced: bool = False) -> Iterator[subprocess.Popen[str]]:
-    """A process of the command, which is ended and waited for at the end. With `paced` it takes
-    lines from a pipe."""
+    """A process of the command, which is ended and waited for at the end. SystemExit where it had
+    to be killed for that. With `paced` it takes lines from a pipe."""
     process = subprocess.Popen(
         [COMMAND, *arguments],
         stdin=subprocess.PIPE if paced else subprocess.DEVNULL,
@@ -128,16 +137,58 @@ def started(*arguments: str, paced: bool = False) -> Iterator[subprocess.Popen[s
     with process:
         try:
             yield process
-        finally:
-            process.terminate()
+        except BaseException:
+            process.kill()  # Why is what there is to say.
+            raise
+        end(process)
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    """SystemExit where it goes on after SIGTERM: it is killed then."""
+    process.terminate()
+    try:
+        process.wait(END_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise SystemExit(
+            f"{shown(process.args)} went on for {END_LIMIT_S:g} s after SIGTERM, and was killed"
+        ) from None
 
 
 def wait_for_stream(pipeline: Pipeline, producer: subprocess.Popen[str]) -> None:
-    """Until a rank can open it. SystemExit where the producer ends first."""
+    """Until a rank can open it. SystemExit where the producer ends first, or hangs."""
+    deadline = time.monotonic() + TIME_LIMIT_S
     while not (pipeline.stream / "gc" / "floor").exists():  # What comes last.
         if producer.poll() is not None:
             raise SystemExit(f"{pipeline.file}: the producer ended before there was a stream")
+        if time.monotonic() > deadline:
+            raise SystemExit(
+                f"{pipeline.file}: the producer made no stream within {TIME_LIMIT_S:g} s"
+            )
         time.sleep(0.001)
+
+
+def next_step(rank: subprocess.Popen[str]) -> str:
+    """The line that a rank prints for its next step. SystemExit where it ends or hangs instead;
+    what hangs is killed, which ends the read."""
+    assert rank.stdout is not None
+    hangs = threading.Event()
+
+    def give_up() -> None:
+        hangs.set()
+        rank.kill()
+
+    timer = threading.Timer(TIME_LIMIT_S, give_up)
+    timer.start()
+    try:
+        line = rank.stdout.readline()
+    finally:
+        timer.cancel()
+    if hangs.is_set():
+        raise SystemExit(f"{shown(rank.args)} got no step within {TIME_LIMIT_S:g} s")
+    if not line.strip():
+        raise SystemExit(f"{shown(rank.args)} ended before its next step")
+    return line
 
 
 def consume(pipeline: Pipeline, *options: str) -> Sequence[str]:
