@@ -35,6 +35,14 @@ Result<control::PipelineConfig> config_of(const RunPipeline& args) {
   return config;
 }
 
+control::IndexingOptions indexing_options(const RunPipeline& args, std::uint32_t workers) {
+  control::IndexingOptions options{.workers = workers, .folder = args.index_folder};
+  options.python.max_time = args.sample_timeout;
+  options.python.max_time_option = "--sample-timeout";
+  options.on_shard = log_indexed;
+  return options;
+}
+
 std::string_view end_text(control::RunEnd end) {
   switch (end) {
     case control::RunEnd::kStopped: return "stopped";
@@ -72,12 +80,8 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
   const control::SlowLimits limits{.wait_max = args.sample_timeout};
   const std::uint32_t workers = config.limits.workers.value_or(default_workers());
-  auto sources = open_sources(config, runtime,
-                              {.workers = workers,
-                               .folder = args.index_folder,
-                               .python = {.python = {}, .max_time = args.sample_timeout},
-                               .on_shard = log_indexed},
-                              until_signal, limits);
+  auto sources =
+      open_sources(config, runtime, indexing_options(args, workers), until_signal, limits);
   if (sources.is(ErrorKind::kCancelled) && signals.came()) {
     log_info("stopped before all was indexed; the next run goes on with the indexing");
     return Status::ok();

@@ -178,7 +178,8 @@ def test_a_function_that_hangs_ends_the_run(folder: Path) -> None:
     done = run("run", "p.toml", "--sample-timeout=1s")
     assert done.returncode == FAILED
     assert "tokenizer tok:encode: docs-" in done.stderr
-    assert "its process: the deadline passed" in done.stderr
+    assert "its process: no answer within 1 s: does the function hang?" in done.stderr
+    assert "--sample-timeout gives it more time" in done.stderr
 
 
 def children_of(process: subprocess.Popen) -> list[int]:

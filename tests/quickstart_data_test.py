@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 from quickstart import packages
+from quickstart.commands import CommandFailed
 from quickstart.figures import figures_of
-from quickstart.ids import NEWLINE, encode_bytes
+from quickstart.ids import NEWLINE, encode_by, encode_bytes
 from quickstart.made_ids import faults_of_ids, write_ids
 from quickstart.pictures import Rules, is_known, rgb_of, scaled
 from quickstart.shard_files import (
@@ -188,6 +189,14 @@ def test_shards_are_read_as_they_were_written(tmp_path: Path) -> None:
     ids = encode_bytes(["abc", "d"])
     write_megatron(tmp_path / "x.bin", ids)
     assert list(documents_of_ids(tmp_path / "x.bin")) == ids
+
+
+def test_what_a_command_complains_about_is_told(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl.zst").write_bytes(b"nonsense")
+    with pytest.raises(CommandFailed, match=r"zstd -dcq .*x.jsonl.zst ended with .*: .*format"):
+        list(rows_of(tmp_path / "x.jsonl.zst", {"text": "text"}))
+    with pytest.raises(CommandFailed, match=r"spm_encode --model=.* ended with .*: .*\S"):
+        encode_by(tmp_path / "none.model")(["text"])
 
 
 def test_ids_in_files_are_those_of_their_texts(tmp_path: Path) -> None:

@@ -44,9 +44,10 @@ CallOptions with_time_to_open(Runtime& runtime, const CallOptions& call) {
 }
 
 /// Producers make streams, and jobs may begin before them.
-Result<OpenedStream> wait_for_stream(Runtime& runtime, const store::StoreLocation& location,
+Result<OpenedStream> wait_for_stream(Runtime& runtime, const RankReaderOptions& options,
                                      const CallOptions& call) {
-  const Time began = runtime.now();
+  const store::StoreLocation& location = options.location;
+  const Time began = runtime.now() - options.waited_before;
   for (Duration pause = kFirstPause;; pause = std::min<Duration>(2 * pause, kLongestPause)) {
     Result<OpenedStream> opened = open_now(runtime, location, with_time_to_open(runtime, call));
     if (!opened.is(ErrorKind::kNotFound)) return opened;
@@ -215,7 +216,7 @@ class RankReader::Impl {
 Result<std::unique_ptr<RankReader>> RankReader::open(Runtime& runtime, RankReaderOptions options,
                                                      const CallOptions& call) {
   BL_RETURN_IF_ERROR(check_options(options));
-  BL_ASSIGN_OR_RETURN(OpenedStream opened, wait_for_stream(runtime, options.location, call));
+  BL_ASSIGN_OR_RETURN(OpenedStream opened, wait_for_stream(runtime, options, call));
   auto impl = std::make_unique<Impl>(std::move(opened), options);
   BL_RETURN_IF_ERROR(impl->open(options, with_time_to_open(runtime, call)));
   return std::unique_ptr<RankReader>(new RankReader(std::move(impl)));
@@ -224,7 +225,7 @@ Result<std::unique_ptr<RankReader>> RankReader::open(Runtime& runtime, RankReade
 Result<RankStart> RankReader::find_start(Runtime& runtime, const RankReaderOptions& options,
                                          const CallOptions& call) {
   BL_RETURN_IF_ERROR(check_options(options));
-  BL_ASSIGN_OR_RETURN(const OpenedStream opened, wait_for_stream(runtime, options.location, call));
+  BL_ASSIGN_OR_RETURN(const OpenedStream opened, wait_for_stream(runtime, options, call));
   const CallOptions to_open = with_time_to_open(runtime, call);
   BL_ASSIGN_OR_RETURN(const ConsumerState state, find_state(*opened.stream, options, to_open));
   HeadFeed feed(*opened.stream);

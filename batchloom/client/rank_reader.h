@@ -41,6 +41,8 @@ struct RankReaderOptions {
   /// does.
   bool report_cursor = true;
   std::uint32_t report_steps = 8;  ///< As in ConsumerOptions.
+  /// What the caller has waited for the stream before this call, which the error then says, too.
+  Duration waited_before = Duration::zero();
 };
 
 /// Where a rank begins; what several processes of one rank must agree on.

@@ -43,6 +43,8 @@ struct PythonOptions {
   std::string python = {};
   /// For one batch, and for the function to be imported. After it a worker counts as hanging.
   Duration max_time = std::chrono::minutes(10);
+  /// Where a user sets that, for the error of a worker that hangs; empty: nowhere.
+  std::string max_time_option = {};
 };
 
 /// Ok, or `invalid`: no "module:function" whose names are ones of Python.

@@ -206,7 +206,11 @@ TEST_F(PythonTokenizerTest, AWorkerThatEndsIsNamedWithWhatItPrinted) {
 TEST_F(PythonTokenizerTest, AWorkerThatHangsEndsByTheTimeForABatchAndByTheStop) {
   EXPECT_THAT(failure("import time; time.sleep(600)", {.max_time = std::chrono::milliseconds(300)}),
               AllOf(StartsWith("unavailable: tokenizer tok:f: a.jsonl: "),
-                    HasSubstr("its process: the deadline passed")));
+                    HasSubstr("its process: no answer within 0.3 s: does the function hang?"),
+                    testing::Not(HasSubstr("gives it more time"))));
+  EXPECT_THAT(failure("import time; time.sleep(600)",
+                      {.max_time = std::chrono::milliseconds(20), .max_time_option = "--patience"}),
+              HasSubstr("does the function hang? --patience gives it more time"));
   write_module(
       "import time\n"
       "def f(texts):\n"

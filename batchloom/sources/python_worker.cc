@@ -160,30 +160,43 @@ Result<std::unique_ptr<PythonWorker>> PythonWorker::start(const PythonFunction& 
   return std::unique_ptr<PythonWorker>(new PythonWorker(function, options, *std::move(process)));
 }
 
-CallOptions PythonWorker::within(const CallOptions& call) const {
+PythonWorker::Limited PythonWorker::within(const CallOptions& call) const {
   const Time latest = make_real_runtime()->now() + options_.max_time;
-  return {.deadline = std::min(latest, call.deadline), .stop = call.stop};
+  if (call.deadline <= latest) return {.call = call};
+  return {.call = {.deadline = latest, .stop = call.stop}, .is_part = true};
 }
 
-Status PythonWorker::exchange_failed(const Status& why) const {
+std::string PythonWorker::hangs_text() const {
+  const double seconds = std::chrono::duration<double>(options_.max_time).count();
+  std::string text = fmt::format("no answer within {:g} s: does the function hang?", seconds);
+  if (!options_.max_time_option.empty()) {
+    text += fmt::format(" {} gives it more time", options_.max_time_option);
+  }
+  return text;
+}
+
+Status PythonWorker::exchange_failed(const Status& why, const Limited& limited) const {
   if (why.is(ErrorKind::kCancelled)) return why;
-  std::string text = fmt::format("its process: {}", why.message());
+  const bool hangs = limited.is_part && why.is(ErrorKind::kUnavailable) &&
+                     make_real_runtime()->now() >= limited.call.deadline;
+  std::string text =
+      fmt::format("its process: {}", hangs ? hangs_text() : std::string(why.message()));
   const std::string last = process_->last_lines();
   if (!last.empty()) text += fmt::format("; the last lines that it printed:\n{}", last);
   return Status(why.kind(), std::move(text));
 }
 
-Result<Bytes> PythonWorker::take_reply(const TextBatch& batch, const CallOptions& call) {
+Result<Bytes> PythonWorker::take_reply(const TextBatch& batch, const Limited& limited) {
   std::byte size_bytes[4];
-  Status done = process_->read(size_bytes, call);
-  if (!done.is_ok()) return exchange_failed(done).with_context(place_of(batch));
+  Status done = process_->read(size_bytes, limited.call);
+  if (!done.is_ok()) return exchange_failed(done, limited).with_context(place_of(batch));
   const std::uint32_t size = load_le<std::uint32_t>(size_bytes);
   if (size < 1 || size > kMaxFrameBytes) {
     return Status::corruption(fmt::format("{}: a reply of {} bytes", place_of(batch), size));
   }
   Bytes reply(size);
-  done = process_->read(reply, call);
-  if (!done.is_ok()) return exchange_failed(done).with_context(place_of(batch));
+  done = process_->read(reply, limited.call);
+  if (!done.is_ok()) return exchange_failed(done, limited).with_context(place_of(batch));
   ReplyParser parser(reply);
   const auto outcome = static_cast<WorkerOutcome>(parser.take_u8());
   if (outcome == WorkerOutcome::kGood) return reply;
@@ -201,9 +214,9 @@ Result<std::vector<EncodedText>> PythonWorker::encode(const TextBatch& batch, st
     if (!begun.is_ok()) return named(begun.status());
     has_begun_ = true;
   }
-  const CallOptions limited = within(call);
-  const Status sent = process_->write(request_of(batch), limited);
-  if (!sent.is_ok()) return named(exchange_failed(sent).with_context(place_of(batch)));
+  const Limited limited = within(call);
+  const Status sent = process_->write(request_of(batch), limited.call);
+  if (!sent.is_ok()) return named(exchange_failed(sent, limited).with_context(place_of(batch)));
   const auto reply = take_reply(batch, limited);
   if (!reply.is_ok()) return named(reply.status());
   ReplyParser parser(ByteSpan(*reply).subspan(1));

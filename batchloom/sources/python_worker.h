@@ -33,10 +33,17 @@ class PythonWorker {
                std::unique_ptr<ChildProcess> process)
       : function_(function), options_(options), process_(std::move(process)) {}
 
-  CallOptions within(const CallOptions& call) const;
+  /// A caller's call, or the part of its time that a batch may take.
+  struct Limited {
+    CallOptions call;
+    bool is_part = false;
+  };
+
+  Limited within(const CallOptions& call) const;
   /// Of a reply, what follows its outcome; or what that says.
-  Result<Bytes> take_reply(const TextBatch& batch, const CallOptions& call);
-  Status exchange_failed(const Status& why) const;
+  Result<Bytes> take_reply(const TextBatch& batch, const Limited& limited);
+  Status exchange_failed(const Status& why, const Limited& limited) const;
+  std::string hangs_text() const;
 
   const PythonFunction& function_;
   const PythonOptions& options_;

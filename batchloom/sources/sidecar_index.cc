@@ -35,6 +35,15 @@ Status outdated(const std::string& shard, std::string_view why) {
   return Status::not_found(fmt::format("the index of {} is outdated: {}", shard, why));
 }
 
+/// Blocks are checked when they are read: then nobody makes the index anew by himself.
+template <class Value>
+Result<Value> with_remedy(const std::string& path, Result<Value> read) {
+  if (!read.is(ErrorKind::kCorruption)) return read;
+  return Status::corruption(
+      fmt::format("{}; it is an index and no data: remove {}, and the next run makes it anew",
+                  read.status().message(), path));
+}
+
 }  // namespace
 
 /// The file in memory.
@@ -133,12 +142,12 @@ Result<const SidecarView*> SidecarIndex::view() const {
 
 Result<IndexedRecord> SidecarIndex::record(std::uint64_t record) const {
   BL_ASSIGN_OR_RETURN(const SidecarView* const mapped, view());
-  return mapped->record(record);
+  return with_remedy(path_, mapped->record(record));
 }
 
 Result<RecordPayload> SidecarIndex::payload(std::uint64_t record) const {
   BL_ASSIGN_OR_RETURN(const SidecarView* const mapped, view());
-  return mapped->payload(record);
+  return with_remedy(path_, mapped->payload(record));
 }
 
 RecordPlace SidecarIndex::place(std::uint64_t number) const {

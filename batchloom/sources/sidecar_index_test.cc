@@ -134,6 +134,10 @@ TEST_F(SidecarIndexTest, DamagedHeaderAndFooterAreFoundByOpeningAndBlocksByReadi
   const auto index = SidecarIndex::open(path_).value();
   EXPECT_TRUE(index->record(1).is_ok());
   EXPECT_TRUE(index->record(2).is(ErrorKind::kCorruption));
+  for (const Status& damaged : {index->record(2).status(), index->payload(2).status()}) {
+    EXPECT_TRUE(says(damaged, "damaged"));
+    EXPECT_TRUE(says(damaged, "remove " + path_ + ", and the next run makes it anew"));
+  }
   EXPECT_EQ(index->place(2).offset_bytes, UINT64_MAX);
 }
 

@@ -246,7 +246,7 @@ class Batch:
 class Consumer:
     """What batchloom.Consumer stands on."""
 
-    def __init__(self, url: str, *, rank: int, topology: Topology, group: str, resume: bytes | None, start: int | None, min_slot: int, prefetch_bytes: int, for_torch: bool, open_timeout: float, split_samples: bool, report_cursor: bool) -> None: ...
+    def __init__(self, url: str, *, rank: int, topology: Topology, group: str, resume: bytes | None, start: int | None, min_slot: int, prefetch_bytes: int, for_torch: bool, open_timeout: float, split_samples: bool, report_cursor: bool, waited: float) -> None: ...
 
     def next(self, timeout: float | None) -> Batch | None:
         """None at the end of the stream."""

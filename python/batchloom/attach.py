@@ -110,9 +110,10 @@ class Attached(Consumer):
     ) -> None:
         self._producer = producer
         self._step_timeout = step_timeout
-        ends_at = time.monotonic() + open_timeout
+        begin = time.monotonic()
         while True:
-            rest = max(ends_at - time.monotonic(), 0.0)
+            self._waited_s = time.monotonic() - begin
+            rest = max(open_timeout - self._waited_s, 0.0)
             over = producer.is_over()
             try:
                 super().__init__(producer.url, open_timeout=min(rest, SLICE_S), **settings)

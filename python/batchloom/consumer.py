@@ -30,6 +30,9 @@ class Consumer(Iterator[Batch]):
     threads that wait end with SystemExit.
     """
 
+    # For the stream, before it was constructed: attach() does.
+    _waited_s = 0.0
+
     def __init__(
         self,
         path: str | os.PathLike[str],
@@ -60,7 +63,8 @@ class Consumer(Iterator[Batch]):
         prefetch_bytes: the most that is read ahead.
         framework: what arrays are: NumPy's, or torch's tensors over the same memory.
         split_samples: take streams of hdp, where a sample may lie on more ranks than the extent of
-            cp, and ranks may run other numbers of micro-batches. They raise Invalid without it.
+            cp, and ranks may run other numbers of micro-batches. They raise Invalid without it, but
+            where the job has one rank, which has all of each sample.
         """
         if framework not in ("numpy", "torch"):
             raise Invalid(f"framework={framework!r}: there are 'numpy' and 'torch'")
@@ -79,6 +83,7 @@ class Consumer(Iterator[Batch]):
             open_timeout=open_timeout,
             split_samples=split_samples,
             report_cursor=True,
+            waited=self._waited_s,
         )
 
     def __iter__(self) -> Self:

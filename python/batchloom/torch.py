@@ -202,6 +202,7 @@ class Dataset(IterableDataset[Batch]):
             start=None,
             min_slot=self._slot,
             for_torch=True,
+            waited=0.0,
             **(self._reading | settings),
         )
 

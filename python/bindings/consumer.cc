@@ -62,12 +62,13 @@ void open(Consumer* self, const std::string& url, std::int64_t rank,
           const model::Topology& topology, const std::string& group,
           const std::optional<nb::bytes>& resume, const std::optional<std::int64_t>& start,
           std::int64_t min_slot, std::int64_t prefetch_bytes, bool for_torch, double open_timeout,
-          bool split_samples, bool report_cursor) {
+          bool split_samples, bool report_cursor, double waited) {
   client::RankReaderOptions options =
       options_of(url, rank, topology, group, resume, start, min_slot);
   options.prefetch_bytes = from_0("prefetch_bytes", prefetch_bytes);
   options.split_samples = split_samples;
   options.report_cursor = report_cursor;
+  options.waited_before = to_duration("waited", waited);
   auto handle = std::make_unique<ConsumerHandle>(std::move(options),
                                                  to_duration("open_timeout", open_timeout));
   new (self) Consumer{.handle = std::move(handle),
@@ -116,7 +117,7 @@ void bind_consumer(nb::module_& module) {
       .def("__init__", open, nb::arg("url"), nb::kw_only(), nb::arg("rank"), nb::arg("topology"),
            nb::arg("group"), nb::arg("resume").none(), nb::arg("start").none(), nb::arg("min_slot"),
            nb::arg("prefetch_bytes"), nb::arg("for_torch"), nb::arg("open_timeout"),
-           nb::arg("split_samples"), nb::arg("report_cursor"))
+           nb::arg("split_samples"), nb::arg("report_cursor"), nb::arg("waited"))
       .def("next", next, nb::arg("timeout").none(), "None at the end of the stream.")
       .def("pin", pin, nb::arg("state"), nb::arg("name"), nb::arg("keep").none())
       .def(

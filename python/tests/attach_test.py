@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import batchloom as bl
 import pytest
 from batchloom import pipeline as of
+from batchloom.attach import SLICE_S
 
 LIMIT_S = 60.0
 
@@ -89,6 +91,15 @@ def test_without_rank_0_the_others_end_at_their_deadline(folder: Path) -> None:
     with pytest.raises(bl.NotFound, match="stream"):
         bl.attach(pipeline(), rank=1, world_size=2, open_timeout=0.3)
     assert producers_of(folder) == []
+
+
+def test_what_was_waited_for_the_stream_is_told_whole(folder: Path) -> None:
+    timeout = 2 * SLICE_S + 0.2
+    with pytest.raises(bl.NotFound, match="no stream at") as missing:
+        bl.attach(pipeline(), rank=1, world_size=2, open_timeout=timeout)
+    told = re.search(r"after (\d+\.\d) s ", str(missing.value))
+    assert told
+    assert float(told[1]) >= round(timeout, 1)
 
 
 def test_a_second_job_takes_the_producer_that_there_is(folder: Path) -> None:

@@ -6,6 +6,7 @@ import sys
 
 from quickstart import live, report
 from quickstart.balance import balance_of
+from quickstart.commands import CommandFailed
 from quickstart.data import prepare
 from quickstart.delivered import RankFile
 from quickstart.folder import Folder, NotOurs, remove
@@ -14,7 +15,7 @@ from quickstart.made_ids import faults_of_ids
 from quickstart.options import ROOT, USAGE, Options, parse
 from quickstart.records import Source
 from quickstart.report_files import write_report
-from quickstart.stream import CommandFailed, Stream
+from quickstart.stream import Stream
 from quickstart.tamper import tamper
 from quickstart.verdict import Judge
 from quickstart.vocabulary import NoVocabulary

@@ -5,10 +5,11 @@
 reads a line's end as NEWLINE, and texts are given to the command with that in place of it.
 """
 
-import subprocess
 from array import array
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from quickstart.commands import output_of
 
 NEWLINE = "\u2424"  # A symbol for the end of a line, as Unicode has it.
 
@@ -27,8 +28,7 @@ def encode_by(model: Path) -> Encode:
             return []
         lines = "".join(text.replace("\n", NEWLINE) + "\n" for text in texts)
         words = ["spm_encode", f"--model={model}", "--output_format=id"]
-        done = subprocess.run(words, input=lines.encode(), capture_output=True, check=True)
-        encoded = done.stdout.decode().split("\n")
+        encoded = output_of(words, lines.encode()).decode().split("\n")
         assert len(encoded) == len(texts) + 1, f"{len(texts)} texts became {len(encoded) - 1}"
         return [array("H", map(int, line.split())) for line in encoded[:-1]]
 

@@ -7,7 +7,6 @@ docs/formats/jsonl.md, parquet.md, webdataset.md and megatron.md.
 
 import json
 import struct
-import subprocess
 import tarfile
 from array import array
 from collections.abc import Callable, Iterator
@@ -17,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
+
+from quickstart.commands import output_of
 
 Fields = dict[str, str]
 
@@ -50,8 +51,7 @@ def jsonl(path: Path, fields: Fields) -> Iterator[Row]:
 
 
 def jsonl_zst(path: Path, fields: Fields) -> Iterator[Row]:
-    done = subprocess.run(["zstd", "-dcq", path], capture_output=True, check=True)
-    return lines_of(done.stdout, fields)
+    return lines_of(output_of(["zstd", "-dcq", path]), fields)
 
 
 def parquet(path: Path, fields: Fields) -> Iterator[Row]:

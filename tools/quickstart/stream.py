@@ -6,12 +6,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from quickstart.commands import CommandFailed
 from quickstart.records import PartId
 from quickstart.verdict import Plan
-
-
-class CommandFailed(Exception):
-    pass
 
 
 @dataclass(frozen=True)
