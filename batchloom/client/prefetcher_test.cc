@@ -9,8 +9,7 @@
 #include <optional>
 
 #include "batchloom/base/sim_runtime.h"
-#include "batchloom/client/client_world_testing.h"
-#include "batchloom/store/stream_events.h"
+#include "batchloom/client/prefetcher_testing.h"
 
 namespace batchloom::client {
 namespace {
@@ -19,39 +18,6 @@ using objstore::Operation;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 using store::Answer;
-
-constexpr std::uint64_t kPlenty = std::uint64_t{1} << 30;
-
-/// A prefetcher of rank 0 on its world's stream.
-class Reading {
- public:
-  explicit Reading(ClientWorld& world, std::uint64_t budget_bytes = kPlenty, Step start = Step(0),
-                   FetchOptions options = {})
-      : Reading(world, {.budget_bytes = budget_bytes}, start, std::move(options)) {}
-  Reading(ClientWorld& world, const PrefetchOptions& prefetch, Step start, FetchOptions options)
-      : fetcher_(world.feed(), std::move(options)),
-        prefetcher_(world.feed(), fetcher_, prefetch, start) {}
-
-  Prefetcher& operator*() { return prefetcher_; }
-  Prefetcher* operator->() { return &prefetcher_; }
-
-  /// Expects the step of this number next, on time.
-  void expect_step(std::uint64_t number, const CallOptions& call = {}) {
-    const Result<StepPtr> step = prefetcher_.next(call);
-    ASSERT_TRUE(step.is_ok()) << step.status().to_string();
-    ASSERT_NE(*step, nullptr) << "the end, where step " << number << " should be";
-    EXPECT_EQ((*step)->step, Step(number));
-  }
-  void expect_end() {
-    const Result<StepPtr> step = prefetcher_.next({});
-    ASSERT_TRUE(step.is_ok()) << step.status().to_string();
-    EXPECT_EQ(*step, nullptr);
-  }
-
- private:
-  StepFetcher fetcher_;
-  Prefetcher prefetcher_;
-};
 
 /// Bytes of rank 0's runs of an object.
 std::uint64_t run_bytes(ClientWorld& world, Step step) {
@@ -346,168 +312,6 @@ TEST(Prefetcher, WhatASeekOvertookIsDropped) {
       reading->expect_step(3);
       EXPECT_EQ((*reading)->held_bytes(), 0U);
     }
-  });
-}
-
-TEST(Prefetcher, EveryCallLooksAnewAtTheEnd) {
-  on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(1);
-    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
-    Reading reading(world);
-    reading.expect_step(0);
-    for (int i = 0; i < 3; ++i) {
-      const std::uint64_t polls = world.counted("client_polls");
-      world.pass(seconds(30));
-      EXPECT_LE(world.counted("client_polls"), polls + 1) << "nobody asked";
-      reading.expect_end();
-    }
-    ASSERT_TRUE(store::reopen_stream(world.other(), {}).is_ok());
-    EXPECT_TRUE(reading->next(world.within(seconds(5))).is(ErrorKind::kUnavailable));
-    world.producer().append_small(1);
-    reading.expect_step(1);
-    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
-    reading.expect_end();
-    reading->seek(Step(1));
-    reading.expect_step(1);
-    reading.expect_end();
-  });
-}
-
-TEST(Prefetcher, ComesToTheEndByCallsThatAreShorterThanAReadOfTheHead) {
-  on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(1);
-    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
-    Reading reading(world);
-    reading.expect_step(0);
-    reading.expect_end();
-    world.objects().next(
-        {.operation = Operation::kGet, .prefix = "m/", .times = 1'000, .before = [&world] {
-           world.pass(milliseconds(150));
-         }});
-    for (int calls = 1;; ++calls) {
-      const Result<StepPtr> step = reading->next(world.within(milliseconds(100)));
-      if (step.is_ok()) {
-        EXPECT_EQ(*step, nullptr);
-        break;
-      }
-      EXPECT_TRUE(step.is(ErrorKind::kUnavailable));
-      ASSERT_LT(calls, 10) << "no call is told of the end";
-    }
-    world.objects().forget_script();
-  });
-}
-
-/// The head is read while nobody waits: the answer is the next call's, but not for ever.
-TEST(Prefetcher, AnEndThatIsSeenBetweenTwoCallsIsTheNextOnes) {
-  on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(1);
-    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
-    Reading reading(world);
-    reading.expect_step(0);
-    world.objects().next(
-        {.operation = Operation::kGet, .prefix = "m/", .times = 1'000, .before = [&world] {
-           world.pass(milliseconds(20));
-         }});
-    const auto glance = [&] { return reading->next(world.within(milliseconds(1))); };
-    if (const Result<StepPtr> first = glance(); first.is_ok()) {
-      EXPECT_EQ(*first, nullptr);  // The head was being read when the step was taken.
-    }
-    int glances = 1;
-    for (;; ++glances) {
-      world.pass(seconds(4));
-      const Result<StepPtr> end = glance();
-      if (end.is_ok()) break;
-      ASSERT_LT(glances, 5) << "no call is told of the end: " << end.status().to_string();
-    }
-    world.objects().forget_script();
-  });
-}
-
-/// The stream may have been reopened since.
-TEST(Prefetcher, AnEndThatWasSeenLongAgoIsLookedUpAnew) {
-  int kept = 0;
-  on_any_schedule([&kept](ClientWorld& world) {
-    world.producer().append_small(1);
-    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
-    Reading reading(world);
-    reading.expect_step(0);
-    reading.expect_end();
-    world.objects().next(
-        {.operation = Operation::kGet, .prefix = "m/", .times = 1'000, .before = [&world] {
-           world.pass(milliseconds(20));
-         }});
-    const std::uint64_t before = world.counted("client_polls");
-    if (reading->next(world.within(milliseconds(1))).is_ok()) return;  // The answer was quicker.
-    world.pass(seconds(11));
-    world.objects().forget_script();
-    const std::uint64_t after = world.counted("client_polls");
-    if (after > before) ++kept;
-    reading.expect_end();
-    EXPECT_GT(world.counted("client_polls"), after);
-  });
-  EXPECT_GT(kept, 0) << "no answer came after its call";
-}
-
-TEST(Prefetcher, AnEndSeenByOthersIsLookedUpAnew) {
-  on_any_schedule([](ClientWorld& world) {
-    ASSERT_TRUE(store::end_stream(world.other(), {}).is_ok());
-    static_cast<void>(must(world.feed().refresh({})));
-    Reading reading(world);
-    world.pass(seconds(1));
-    ASSERT_TRUE(store::reopen_stream(world.other(), {}).is_ok());
-    world.producer().append_small(1);
-    reading.expect_step(0);
-  });
-}
-
-TEST(Prefetcher, AStallIsAWaitForWhatIsCommitted) {
-  on_any_schedule([](ClientWorld& world) {
-    world.producer().append_small(2);
-    static_cast<void>(must(world.feed().refresh({})));
-    Reading reading(world, 0);
-    reading.expect_step(0);
-    EXPECT_EQ(world.counted("client_stalls"), 1U);
-    const std::uint64_t ns = world.counted("client_stall_ns");
-    EXPECT_GT(ns, 0U);
-    reading.expect_step(1);
-    EXPECT_EQ(world.counted("client_stalls"), 2U);
-    EXPECT_GT(world.counted("client_stall_ns"), ns);
-    EXPECT_TRUE(reading->next(world.within(seconds(9))).is(ErrorKind::kUnavailable));
-    EXPECT_EQ(world.counted("client_stalls"), 2U) << "nothing was committed";
-  });
-}
-
-/// Which the feed knows of, and whose bytes take a second each to come.
-void commit_two_slow_steps(ClientWorld& world) {
-  world.producer().append_small(2);
-  static_cast<void>(must(world.feed().refresh({})));
-  const auto slow = [&world] { world.pass(seconds(1)); };
-  world.objects().next({.operation = Operation::kGet, .prefix = "d/", .times = 2, .before = slow});
-}
-
-TEST(Prefetcher, AStallThatManyCallsWaitForIsOne) {
-  on_any_schedule([](ClientWorld& world) {
-    commit_two_slow_steps(world);
-    Reading reading(world, 0);
-    for (std::uint64_t number = 0; number < 2; ++number) {
-      int calls = 1;
-      while (reading->next(world.within(milliseconds(100))).is(ErrorKind::kUnavailable)) ++calls;
-      EXPECT_GT(calls, 5);
-      EXPECT_EQ(world.counted("client_stalls"), number + 1);
-    }
-    EXPECT_GT(world.counted("client_stall_ns"), 1'500'000'000U);
-  });
-}
-
-TEST(Prefetcher, AStallThatEndedBetweenTwoCallsDoesNotGoOn) {
-  on_any_schedule([](ClientWorld& world) {
-    commit_two_slow_steps(world);
-    Reading reading(world, 0);
-    EXPECT_TRUE(reading->next(world.within(milliseconds(100))).is(ErrorKind::kUnavailable));
-    world.pass(seconds(5));
-    reading.expect_step(0);
-    reading.expect_step(1);
-    EXPECT_EQ(world.counted("client_stalls"), 2U);
   });
 }
 

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/sources/parquet_file.h"
 
-#include <arrow/buffer.h>
-#include <arrow/io/interfaces.h>
-#include <arrow/memory_pool.h>
-#include <arrow/result.h>
-#include <arrow/status.h>
 #include <fmt/format.h>
 #include <parquet/column_reader.h>
 #include <parquet/exception.h>
@@ -15,142 +10,19 @@
 #include <array>
 #include <exception>
 #include <new>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
 
 #include "batchloom/sources/faults.h"
 #include "batchloom/sources/parquet_schema.h"
+#include "batchloom/sources/parquet_storage.h"
 
 namespace batchloom::sources {
 namespace {
 
 constexpr std::int64_t kStreamBytes = 64 << 10;  ///< Of a column chunk, read at once.
 constexpr std::int64_t kLevels = 1024;           ///< Elements of lists, decoded at once.
-
-// --- memory and storage ------------------------------------------------------------------------
-
-/// Memory for pages, within a bound: sizes come out of the file.
-class BoundedPool final : public arrow::MemoryPool {
- public:
-  explicit BoundedPool(std::uint64_t max_bytes) : max_bytes_(max_bytes) {}
-
-  void begin() { is_refused_ = false; }
-  bool is_refused() const { return is_refused_; }
-  std::uint64_t max_bytes() const { return max_bytes_; }
-
-  arrow::Status Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) override {
-    ARROW_RETURN_NOT_OK(check(size));
-    return pool_.Allocate(size, alignment, out);
-  }
-  arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
-                           std::uint8_t** ptr) override {
-    if (new_size > old_size) ARROW_RETURN_NOT_OK(check(new_size - old_size));
-    return pool_.Reallocate(old_size, new_size, alignment, ptr);
-  }
-  void Free(std::uint8_t* buffer, std::int64_t size, std::int64_t alignment) override {
-    pool_.Free(buffer, size, alignment);
-  }
-  std::int64_t bytes_allocated() const override { return pool_.bytes_allocated(); }
-  std::int64_t total_bytes_allocated() const override { return pool_.total_bytes_allocated(); }
-  std::int64_t num_allocations() const override { return pool_.num_allocations(); }
-  std::string backend_name() const override { return pool_.backend_name(); }
-
- private:
-  arrow::Status check(std::int64_t more) {
-    const auto held = static_cast<std::uint64_t>(pool_.bytes_allocated());
-    if (more >= 0 && held <= max_bytes_ && static_cast<std::uint64_t>(more) <= max_bytes_ - held) {
-      return arrow::Status::OK();
-    }
-    is_refused_ = true;
-    return arrow::Status::OutOfMemory("beyond the bound");
-  }
-
-  const std::uint64_t max_bytes_;
-  bool is_refused_ = false;
-  // Counts what this file takes, not what the process does.
-  arrow::ProxyMemoryPool pool_{arrow::system_memory_pool()};
-};
-
-/// A ByteReader as Arrow's file; remembers the error that Arrow's kinds cannot tell.
-class ArrowFile final : public arrow::io::RandomAccessFile {
- public:
-  ArrowFile(std::unique_ptr<ByteReader> file, arrow::MemoryPool& pool)
-      : file_(std::move(file)), pool_(pool) {}
-
-  /// `call` must outlive what is read until the next one.
-  void begin(const CallOptions& call) {
-    call_ = &call;
-    error_ = Status::ok();
-  }
-  const Status& error() const { return error_; }
-  const ByteReader& file() const { return *file_; }
-
-  arrow::Result<std::int64_t> ReadAt(std::int64_t position, std::int64_t size, bool allow_short,
-                                     void* out) override {
-    const auto end = static_cast<std::int64_t>(file_->size_bytes());
-    if (position < 0 || size < 0) return arrow::Status::Invalid("a negative place");
-    const std::int64_t count = std::min(size, std::max<std::int64_t>(end - position, 0));
-    if (count < size && !allow_short) return arrow::Status::IOError("the file ends before");
-    if (count == 0) return count;
-    error_ = file_->read_at(
-        static_cast<std::uint64_t>(position),
-        std::span(static_cast<std::byte*>(out), static_cast<std::size_t>(count)), *call_);
-    if (!error_.is_ok()) return arrow::Status::IOError("not read");
-    return count;
-  }
-  arrow::Result<std::int64_t> ReadAt(std::int64_t position, std::int64_t size, void* out) override {
-    return ReadAt(position, size, true, out);
-  }
-  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(std::int64_t position, std::int64_t size,
-                                                       bool allow_short) override {
-    // What is allocated depends on the file's size, not on what it says.
-    const auto end = static_cast<std::int64_t>(file_->size_bytes());
-    const std::int64_t room =
-        std::clamp<std::int64_t>(end - position, 0, std::max<std::int64_t>(size, 0));
-    ARROW_ASSIGN_OR_RAISE(std::shared_ptr<arrow::ResizableBuffer> buffer,
-                          arrow::AllocateResizableBuffer(room, &pool_));
-    if (room < size && !allow_short) return arrow::Status::IOError("the file ends before");
-    ARROW_ASSIGN_OR_RAISE(const std::int64_t count,
-                          ReadAt(position, room, true, buffer->mutable_data()));
-    ARROW_RETURN_NOT_OK(buffer->Resize(count));
-    return std::shared_ptr<arrow::Buffer>(std::move(buffer));
-  }
-  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(std::int64_t position,
-                                                       std::int64_t size) override {
-    return ReadAt(position, size, true);
-  }
-  arrow::Result<std::int64_t> Read(std::int64_t size, void* out) override {
-    ARROW_ASSIGN_OR_RAISE(const std::int64_t count, ReadAt(position_, size, true, out));
-    position_ += count;
-    return count;
-  }
-  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(std::int64_t size) override {
-    ARROW_ASSIGN_OR_RAISE(auto buffer, ReadAt(position_, size, true));
-    position_ += buffer->size();
-    return buffer;
-  }
-  arrow::Result<std::int64_t> GetSize() override {
-    return static_cast<std::int64_t>(file_->size_bytes());
-  }
-  arrow::Result<std::int64_t> Tell() const override { return position_; }
-  arrow::Status Seek(std::int64_t position) override {
-    position_ = position;
-    return arrow::Status::OK();
-  }
-  arrow::Status Close() override { return arrow::Status::OK(); }
-  bool closed() const override { return false; }
-
- private:
-  std::unique_ptr<ByteReader> file_;
-  arrow::MemoryPool& pool_;
-  const CallOptions* call_ = nullptr;
-  Status error_;
-  std::int64_t position_ = 0;
-};
-
-// --- values ------------------------------------------------------------------------------------
 
 /// The texts of a column chunk, row after row.
 class TextCursor {
@@ -310,11 +182,11 @@ class ParquetFile::Impl {
  public:
   Impl(std::unique_ptr<ByteReader> file, std::vector<ParquetColumn> columns,
        std::uint64_t max_bytes)
-      : pool_(max_bytes), file_(std::make_shared<ArrowFile>(std::move(file), pool_)) {
+      : storage_(std::move(file), max_bytes) {
     for (ParquetColumn& column : columns) columns_.push_back({.asked = std::move(column)});
   }
 
-  std::string_view name() const { return file_->file().name(); }
+  std::string_view name() const { return storage_.file().name(); }
   std::uint64_t rows() const { return rows_; }
   const RowGroup& group_of(std::uint64_t row) const {
     return *std::prev(std::ranges::upper_bound(groups_, row, {}, &RowGroup::first_row));
@@ -322,13 +194,13 @@ class ParquetFile::Impl {
   bool is_unsigned(std::size_t column) const { return columns_[column].leaf.is_unsigned; }
 
   Status open(const CallOptions& call) {
-    const auto where = [&] { return Where{file_->file().size_bytes(), "its footer"}; };
+    const auto where = [&] { return Where{storage_.file().size_bytes(), "its footer"}; };
     return attempt(where, call, [&] {
-      parquet::ReaderProperties properties(&pool_);
+      parquet::ReaderProperties properties(&storage_.pool());
       properties.enable_buffered_stream();
       properties.set_buffer_size(kStreamBytes);
       properties.set_page_checksum_verification(true);
-      reader_ = parquet::ParquetFileReader::Open(file_, properties);
+      reader_ = parquet::ParquetFileReader::Open(storage_.as_arrow(), properties);
       BL_RETURN_IF_ERROR(find_columns());
       return find_groups();
     });
@@ -366,8 +238,7 @@ class ParquetFile::Impl {
   /// Does `use`, whose exceptions become a Status. After an error every column begins anew.
   template <class WhereOf, class Use>
   Status attempt(const WhereOf& where_of, const CallOptions& call, const Use& use) {
-    file_->begin(call);
-    pool_.begin();
+    storage_.begin(call);
     Status failed;
     try {
       failed = use();
@@ -382,11 +253,11 @@ class ParquetFile::Impl {
   }
 
   Status explain(const Where& where, std::string_view error) const {
-    if (!file_->error().is_ok()) return file_->error();
-    if (pool_.is_refused()) {
+    if (!storage_.error().is_ok()) return storage_.error();
+    if (storage_.is_refused()) {
       return fault(where, fmt::format("needs more than {} bytes of memory for pages at once; write "
                                       "the file with smaller pages",
-                                      pool_.max_bytes()));
+                                      storage_.max_bytes()));
     }
     return fault(where, fmt::format("cannot be read: {}", printable(error)));
   }
@@ -399,7 +270,7 @@ class ParquetFile::Impl {
     for (Column& column : columns_) {
       auto found = parquet_leaf(*about.schema(), column.asked);
       if (const auto* wrong = std::get_if<std::string>(&found)) {
-        return shard_fault(name(), file_->file().size_bytes(), *wrong);
+        return shard_fault(name(), storage_.file().size_bytes(), *wrong);
       }
       column.leaf = std::get<ParquetLeaf>(found);
     }
@@ -421,7 +292,7 @@ class ParquetFile::Impl {
       BL_RETURN_IF_ERROR(check_chunks(*group));
     }
     if (static_cast<std::int64_t>(rows_) == about.num_rows()) return Status::ok();
-    return shard_fault(name(), file_->file().size_bytes(),
+    return shard_fault(name(), storage_.file().size_bytes(),
                        fmt::format("its row groups have {} rows, and the file says it has {}",
                                    rows_, about.num_rows()));
   }
@@ -443,7 +314,7 @@ class ParquetFile::Impl {
   }
 
   Status contradiction(std::size_t group) const {
-    return shard_fault(name(), file_->file().size_bytes(),
+    return shard_fault(name(), storage_.file().size_bytes(),
                        fmt::format("row group {}: numbers below 0 in the footer", group));
   }
 
@@ -481,9 +352,7 @@ class ParquetFile::Impl {
     column.group = number;
   }
 
-  // The reader's memory is the pool's, and so is the file's.
-  BoundedPool pool_;
-  std::shared_ptr<ArrowFile> file_;
+  ParquetStorage storage_;  // Before the reader, whose memory it gives.
   std::unique_ptr<parquet::ParquetFileReader> reader_;
   std::vector<Column> columns_;
   std::vector<RowGroup> groups_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libparquet behind a type of ours: parquet_file.cc and parquet_schema.cc alone include it and
-// Arrow. Its exceptions and statuses end there.
+// libparquet behind a type of ours: parquet_file.cc, parquet_schema.cc and parquet_storage.cc alone
+// include it and Arrow. Its exceptions and statuses end there.
 #pragma once
 
 #include <cstdint>

@@ -1,176 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "batchloom/store/verify.h"
 
-#include <fmt/format.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <set>
-
-#include "batchloom/base/real_runtime.h"
-#include "batchloom/objstore/memory_store.h"
-#include "batchloom/store/floor.h"
-#include "batchloom/store/head_edit.h"
-#include "batchloom/store/producer_session.h"
 #include "batchloom/store/read_object.h"
 #include "batchloom/store/reclaimer.h"
-#include "batchloom/store/scripted_store_testing.h"
-#include "batchloom/store/segment_reader.h"
-#include "batchloom/store/store_testing.h"
 #include "batchloom/store/stream_events.h"
-#include "batchloom/store/trim.h"
+#include "batchloom/store/verify_testing.h"
 
 namespace batchloom::store {
 namespace {
 
 using objstore::Operation;
-using objstore::PutCondition;
 using testing::AllOf;
 using testing::Contains;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::MatchesRegex;
 using testing::StartsWith;
 
-// So small that 20 batches make three levels of segments, and that states lie beside.
-constexpr Limits kTinyLimits{
-    .tail_entries = 2, .inline_state_max_bytes = 8, .arity = 2, .slots_kept = 4};
-
-class Verify : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(init_stream(deps_, "verify_test", {}).is_ok());
-    stream_ = open_stream({});
-  }
-
-  std::unique_ptr<Stream> open_stream(const Safeguards& safeguards) {
-    auto stream = Stream::open(deps_, {.limits = kTinyLimits, .safeguards = safeguards}, {});
-    EXPECT_TRUE(stream.is_ok()) << stream.status().to_string();
-    return std::move(stream).value();
-  }
-
-  std::unique_ptr<ProducerSession> open_session(const Stream& stream, const std::string& name) {
-    auto session = ProducerSession::open(stream, name, {});
-    EXPECT_TRUE(session.is_ok()) << session.status().to_string();
-    return std::move(session).value();
-  }
-  std::unique_ptr<ProducerSession> open_session(const std::string& name) {
-    return open_session(*stream_, name);
-  }
-
-  PendingBatch upload(ProducerSession& session, std::uint64_t seq, std::uint32_t steps = 1) {
-    const Bytes body = to_bytes(fmt::format("batch {} of {}", seq, session.producer()));
-    const ByteSpan part = body;
-    auto batch = session.upload({.seq = Seq(seq), .steps = steps, .ranks = 2, .run_table = {}},
-                                std::span(&part, 1), {});
-    EXPECT_TRUE(batch.is_ok()) << batch.status().to_string();
-    batch->state_after = to_bytes(fmt::format("the state after batch {}", seq));
-    return *batch;
-  }
-
-  // One commit for each of [first, end).
-  void append(ProducerSession& session, std::uint64_t first, std::uint64_t end,
-              std::uint32_t steps = 1) {
-    for (std::uint64_t seq = first; seq < end; ++seq) {
-      const PendingBatch batch = upload(session, seq, steps);
-      const auto receipt = session.commit(std::span(&batch, 1), {});
-      ASSERT_TRUE(receipt.is_ok()) << receipt.status().to_string();
-    }
-  }
-
-  // From `step` on, by 300 bytes of keys.
-  void set_membership(ProducerSession& session, std::uint64_t step, std::uint64_t digest) {
-    const auto set = session.set_membership(
-        {.from_step = Step(step), .digest = {.high = 0, .low = digest}, .keys = Bytes(300)}, {});
-    ASSERT_TRUE(set.is_ok()) << set.status().to_string();
-  }
-
-  // 20 entries of two producers, one of them fenced midway and the other finished: 23 steps. The
-  // newest slot is 25: genesis, 3 fences, 20 commits, 1 finish.
-  void grow() {
-    append(*open_session("a"), 0, 8);
-    const auto b = open_session("b");
-    append(*b, 0, 3, 2);
-    append(*open_session("a"), 8, 17);
-    ASSERT_TRUE(b->finish({}).is_ok());
-  }
-
-  VerifyReport verify() {
-    auto report = verify_stream(*stream_, VerifyDepth::kManifest, {});
-    EXPECT_TRUE(report.is_ok()) << report.status().to_string();
-    EXPECT_THAT(report->problems, Each(MatchesRegex("[^ ]+: (at byte [0-9]+: |missing, ).+")));
-    return std::move(report).value();
-  }
-
-  std::vector<std::string> keys(std::string_view prefix) {
-    std::vector<std::string> keys;
-    const auto listing = bucket_.list(prefix, "", {});
-    EXPECT_TRUE(listing.is_ok());
-    for (;;) {
-      const auto page = (*listing)->next_page({});
-      EXPECT_TRUE(page.is_ok());
-      if (page->empty()) break;
-      for (const auto& object : *page) keys.push_back(object.key);
-    }
-    std::ranges::sort(keys);
-    return keys;
-  }
-  Bytes get(const std::string& key) { return (**bucket_.get(key, {}, {})).bytes; }
-  void put(const std::string& key, const Bytes& bytes) {
-    ASSERT_TRUE(objstore::put_bytes(bucket_, key, bytes, PutCondition::none(), {}).is_ok());
-  }
-  void remove(const std::string& key) {
-    ASSERT_TRUE(bucket_.remove(std::span(&key, 1), {}).is_ok());
-  }
-  StoredHead head(std::uint64_t slot) {
-    return *decode_head(stream_->uuid(), Slot(slot), get(manifest_key(Slot(slot))));
-  }
-  // Writes a head that has a right frame and breaks a rule.
-  void forge(const Head& head) {
-    put(manifest_key(head.slot), encode_head(stream_->uuid(), head).bytes);
-  }
-
-  Head newest_head() { return ManifestReader(*stream_).latest({}).value()->head; }
-
-  void edit(const HeadEdit& edit) {
-    ManifestReader reader(*stream_);
-    ASSERT_TRUE(commit_edit(*stream_, reader, edit, {}).is_ok());
-  }
-  void trim_to(Step step) {
-    edit([&](const Head& head) { return std::optional(propose_trim_intent(head, step)); });
-    edit([&](const Head& head) { return std::optional(complete_trim(head, step, {})); });
-  }
-  // Removes every batch and every segment that holds trimmed steps alone.
-  void remove_trimmed() {
-    const Head head = newest_head();
-    SegmentReader segments(*stream_);
-    std::set<std::string> needed;
-    for (Step step = head.first_step; step < head.next_step; ++step) {
-      needed.insert(data_key(segments.find(head, step, {}).value().object()));
-    }
-    const Status walked = segments.for_each_ref(head, {}, [&](const SegmentRef& ref) {
-      needed.insert(segment_key(ref.name()));
-      return Status::ok();
-    });
-    ASSERT_TRUE(walked.is_ok());
-    for (const std::string_view prefix : {kDataPrefix, kSegmentPrefix}) {
-      for (const std::string& key : keys(prefix)) {
-        if (!needed.contains(key) && !key.ends_with(".state")) remove(key);
-      }
-    }
-  }
-
-  std::unique_ptr<Runtime> runtime_ = make_real_runtime();
-  objstore::MemoryStore bucket_{*runtime_, {.page_size = 3}};
-  ScriptedStore objects_{bucket_};
-  Counters counters_;
-  StreamDeps deps_{*runtime_, objects_, counters_};
-  std::unique_ptr<Stream> stream_;
-};
-
-TEST_F(Verify, FindsAFreshStreamSound) {
+TEST_F(VerifyTest, FindsAFreshStreamSound) {
   const VerifyReport report = verify();
   EXPECT_THAT(report.problems, IsEmpty());
   EXPECT_EQ(report.floor, Slot(0));
@@ -179,7 +26,7 @@ TEST_F(Verify, FindsAFreshStreamSound) {
   EXPECT_EQ(report.entries, 0u);
 }
 
-TEST_F(Verify, CountsWhatStandsInAStream) {
+TEST_F(VerifyTest, CountsWhatStandsInAStream) {
   grow();
   const VerifyReport report = verify();
   EXPECT_THAT(report.problems, IsEmpty());
@@ -200,7 +47,7 @@ TEST_F(Verify, CountsWhatStandsInAStream) {
   EXPECT_THAT(report.foreign, IsEmpty());
 }
 
-TEST_F(Verify, CountsLeftoversBelowTheFloor) {
+TEST_F(VerifyTest, CountsLeftoversBelowTheFloor) {
   grow();
   const Bytes old = get(manifest_key(Slot(3)));
   ASSERT_TRUE(Reclaimer(*stream_).run({}).is_ok());
@@ -214,7 +61,7 @@ TEST_F(Verify, CountsLeftoversBelowTheFloor) {
   EXPECT_EQ(report.orphans.states, 0u);
 }
 
-TEST_F(Verify, CountsOrphansByKindAndListsForeignKeys) {
+TEST_F(VerifyTest, CountsOrphansByKindAndListsForeignKeys) {
   append(*open_session("a"), 0, 1);
   const StreamInventory::Counts before = verify().orphans;
   upload(*open_session("a"), 1);
@@ -231,7 +78,7 @@ TEST_F(Verify, CountsOrphansByKindAndListsForeignKeys) {
   EXPECT_THAT(report.foreign, ElementsAre("d/00/notes.txt", "m/2"));
 }
 
-TEST_F(Verify, LetsADroppedProducerBeginAgain) {
+TEST_F(VerifyTest, LetsADroppedProducerBeginAgain) {
   append(*open_session("a"), 0, 2);
   ASSERT_TRUE(open_session("a")->finish({}).is_ok());
   // As a fence with a full table would: the row of the finished one goes.
@@ -249,7 +96,7 @@ TEST_F(Verify, LetsADroppedProducerBeginAgain) {
 }
 
 // Whatever is done to a live object, the report names its key, and blames no other.
-TEST_F(Verify, NamesEveryDamagedObject) {
+TEST_F(VerifyTest, NamesEveryDamagedObject) {
   grow();
   set_membership(*open_session("a"), 30, 1);
   ASSERT_TRUE(Reclaimer(*stream_).run({}).is_ok());
@@ -302,7 +149,7 @@ TEST_F(Verify, NamesEveryDamagedObject) {
   EXPECT_THAT(verify().problems, IsEmpty());
 }
 
-TEST_F(Verify, MissesNothingThatWasTrimmed) {
+TEST_F(VerifyTest, MissesNothingThatWasTrimmed) {
   grow();
   for (Step step(0); step <= Step(23); ++step) {
     SCOPED_TRACE(step.value);
@@ -321,7 +168,7 @@ TEST_F(Verify, MissesNothingThatWasTrimmed) {
   EXPECT_THAT(verify().problems, IsEmpty());
 }
 
-TEST_F(Verify, MissesAllThatWasNotTrimmed) {
+TEST_F(VerifyTest, MissesAllThatWasNotTrimmed) {
   grow();
   trim_to(Step(9));  // Amid a pack: that of steps 8 and 9.
   remove_trimmed();
@@ -345,7 +192,7 @@ TEST_F(Verify, MissesAllThatWasNotTrimmed) {
   }
 }
 
-TEST_F(Verify, CountsWhatATrimLeavesToBeReclaimed) {
+TEST_F(VerifyTest, CountsWhatATrimLeavesToBeReclaimed) {
   grow();
   const VerifyReport before = verify();
   trim_to(Step(3));  // Entries of one step in segments of two, which stand in larger ones.
@@ -362,7 +209,7 @@ TEST_F(Verify, CountsWhatATrimLeavesToBeReclaimed) {
   EXPECT_EQ(emptied.entries, 0u);
 }
 
-TEST_F(Verify, NoticesATrimThatNobodyAnnounced) {
+TEST_F(VerifyTest, NoticesATrimThatNobodyAnnounced) {
   grow();
   Head forged = newest_head();
   forged.first_step = Step(10);
@@ -371,7 +218,7 @@ TEST_F(Verify, NoticesATrimThatNobodyAnnounced) {
               ElementsAre(HasSubstr("first step moves from 0 to 10, although b wrote this slot")));
 }
 
-TEST_F(Verify, AcceptsEvents) {
+TEST_F(VerifyTest, AcceptsEvents) {
   grow();
   ASSERT_TRUE(skip_step(*stream_, Step(7), {}).is_ok());
   ASSERT_TRUE(set_topology(*stream_, model::Topology::parse("dp=2").value(), {}).is_ok());
@@ -381,7 +228,7 @@ TEST_F(Verify, AcceptsEvents) {
   EXPECT_THAT(verify().problems, IsEmpty());
 }
 
-TEST_F(Verify, ReadsTheKeysOfEveryMembership) {
+TEST_F(VerifyTest, ReadsTheKeysOfEveryMembership) {
   const auto session = open_session("a");
   for (std::uint64_t step : {0U, 10U, 20U}) set_membership(*session, step, step + 1);
   const std::string named = data_key(newest_head().memberships[1].object());
@@ -397,7 +244,7 @@ TEST_F(Verify, ReadsTheKeysOfEveryMembership) {
   EXPECT_THAT(verify().problems, ElementsAre(named + ": missing, though the manifest names it"));
 }
 
-TEST_F(Verify, ReportsAllProblemsAtOnce) {
+TEST_F(VerifyTest, ReportsAllProblemsAtOnce) {
   grow();
   for (const std::string& key : keys(kSegmentPrefix)) remove(key);
   for (const std::string& key : keys(kDataPrefix)) put(key, to_bytes("x"));
@@ -418,7 +265,7 @@ TEST_F(Verify, ReportsAllProblemsAtOnce) {
   EXPECT_EQ(about(kDataPrefix), 4);         // The tail's two batches, and the two states.
 }
 
-TEST_F(Verify, VerifiesWhatIsLeftWithoutTheNewestHead) {
+TEST_F(VerifyTest, VerifiesWhatIsLeftWithoutTheNewestHead) {
   grow();
   put(manifest_key(Slot(25)), to_bytes("x"));
   const VerifyReport report = verify();
@@ -427,64 +274,13 @@ TEST_F(Verify, VerifiesWhatIsLeftWithoutTheNewestHead) {
   EXPECT_EQ(report.entries, 20u);
 }
 
-TEST_F(Verify, SaysThatNoSlotIsLeft) {
+TEST_F(VerifyTest, SaysThatNoSlotIsLeft) {
   remove(manifest_key(Slot(1)));
   EXPECT_THAT(verify().problems,
               ElementsAre(AllOf(HasSubstr(manifest_key(Slot(1))), HasSubstr("missing"))));
 }
 
-TEST_F(Verify, NoticesABrokenChain) {
-  grow();
-  Head forged = head(25).head;
-  forged.previous_crc ^= 1;
-  forge(forged);
-  EXPECT_THAT(verify().problems, ElementsAre(AllOf(HasSubstr(manifest_key(Slot(25))),
-                                                   HasSubstr("continues a head with CRC"))));
-}
-
-TEST_F(Verify, NoticesAGapBetweenSegmentAndTail) {
-  grow();
-  Head forged = head(25).head;
-  ASSERT_EQ(forged.tail.size(), 2u);
-  forged.tail.erase(forged.tail.begin());
-  forge(forged);
-  EXPECT_THAT(verify().problems,
-              AllOf(Contains(HasSubstr("ends at step 21, but what follows it begins at 22")),
-                    Contains(HasSubstr("step 22 is batch 16 of a in term 15; expected batch 15"))));
-}
-
-TEST_F(Verify, NoticesARowThatDisagreesWithTheEntries) {
-  grow();
-  Head forged = head(25).head;
-  forged.producers[0].next_seq = Seq(30);
-  forge(forged);
-  EXPECT_THAT(
-      verify().problems,
-      AllOf(Contains(HasSubstr("batch 30 of a is next, but the stream ends with batch 16 of it")),
-            Contains(HasSubstr("a's state is that after batch 16, but batch 30 is next"))));
-}
-
-TEST_F(Verify, NoticesABatchThatWasCommittedTwice) {
-  const auto broken = open_stream({.broken = Safeguard::kDropRule, .on_use = {}});
-  const auto session = open_session(*broken, "a");
-  const PendingBatch batch = upload(*session, 0);
-  ASSERT_TRUE(session->commit(std::span(&batch, 1), {}).is_ok());
-  ASSERT_TRUE(session->commit(std::span(&batch, 1), {}).is_ok());
-  EXPECT_THAT(verify().problems, AllOf(Contains(HasSubstr("committed twice")),
-                                       Contains(HasSubstr("a batch was committed again"))));
-}
-
-TEST_F(Verify, NoticesAFencedSessionThatWentOn) {
-  const auto broken = open_stream({.broken = Safeguard::kTermCheck, .on_use = {}});
-  const auto old_session = open_session(*broken, "a");
-  append(*old_session, 0, 1);
-  append(*open_session("a"), 1, 2);
-  append(*old_session, 2, 3);
-  EXPECT_THAT(verify().problems, AllOf(Contains(HasSubstr("had been fenced in term 4")),
-                                       Contains(HasSubstr("a fenced session went on"))));
-}
-
-TEST_F(Verify, LooksForAnObjectThatTheListingMissed) {
+TEST_F(VerifyTest, LooksForAnObjectThatTheListingMissed) {
   grow();
   const std::string key = data_key(head(25).head.tail.back().object());
   const Bytes body = get(key);
@@ -496,7 +292,7 @@ TEST_F(Verify, LooksForAnObjectThatTheListingMissed) {
   EXPECT_TRUE(objects_.script_is_done());
 }
 
-TEST_F(Verify, EndsWithAnErrorThatIsNotAboutDamage) {
+TEST_F(VerifyTest, EndsWithAnErrorThatIsNotAboutDamage) {
   grow();
   objects_.next({.operation = Operation::kGet, .prefix = "m/", .answer = Answer::kForbidden});
   EXPECT_TRUE(verify_stream(*stream_, VerifyDepth::kManifest, {}).is(ErrorKind::kInvalid));
@@ -506,7 +302,7 @@ TEST_F(Verify, EndsWithAnErrorThatIsNotAboutDamage) {
   EXPECT_TRUE(verify_stream(*stream_, VerifyDepth::kManifest, {}).is(ErrorKind::kUnavailable));
 }
 
-TEST_F(Verify, ReadsAgainWhatWasDamagedOnTheWay) {
+TEST_F(VerifyTest, ReadsAgainWhatWasDamagedOnTheWay) {
   grow();
   objects_.next({.operation = Operation::kGet, .prefix = "m/", .answer = Answer::kDamaged});
   objects_.next({.operation = Operation::kGet, .prefix = "s/", .answer = Answer::kDamaged});
@@ -514,7 +310,7 @@ TEST_F(Verify, ReadsAgainWhatWasDamagedOnTheWay) {
   EXPECT_TRUE(objects_.script_is_done());
 }
 
-TEST_F(Verify, AsksForQuietWhereTheFloorRises) {
+TEST_F(VerifyTest, AsksForQuietWhereTheFloorRises) {
   grow();
   objects_.next({.operation = Operation::kGet, .prefix = "m/", .before = [this] {
                    ASSERT_TRUE(Reclaimer(*stream_).run({}).is_ok());

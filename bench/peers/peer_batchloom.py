@@ -4,6 +4,7 @@ steps of its stream in a local folder."""
 
 import shutil
 from collections.abc import Iterator
+from typing import Any
 
 import batchloom as bl
 import torch
@@ -44,8 +45,16 @@ def run_options(job: Job) -> list[str]:
     return ["--fsync=none", "--reclaim-every=1s", f"--index-folder={job.files}/indexes"]
 
 
-def prefetch_bytes(job: Job) -> int:
-    return PREFETCHED_STEPS * TOKEN_BYTES * job.batch * STEP_BATCHES * job.sample_tokens
+def reader_settings(job: Job, state: bytes | None) -> dict[str, Any]:
+    """How the one rank reads, whoever makes the stream."""
+    step_bytes = TOKEN_BYTES * job.batch * STEP_BATCHES * job.sample_tokens
+    return {
+        "rank": 0,
+        "world_size": 1,
+        "resume": state,
+        "prefetch_bytes": PREFETCHED_STEPS * step_bytes,
+        "framework": "torch",
+    }
 
 
 class Loading:
@@ -83,16 +92,8 @@ class BatchloomPeer:
     def open(self, job: Job, state: bytes | None) -> Loading:
         if state is None:
             shutil.rmtree(f"{job.files}/stream", ignore_errors=True)
-        data = bl.attach(
-            pipeline(job),
-            rank=0,
-            world_size=1,
-            group="job",
-            resume=state,
-            options=run_options(job),
-            prefetch_bytes=prefetch_bytes(job),
-            framework="torch",
-        )
+        settings = reader_settings(job, state)
+        data = bl.attach(pipeline(job), group="job", options=run_options(job), **settings)
         return Loading(job, data)
 
 

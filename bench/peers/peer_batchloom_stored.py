@@ -9,7 +9,7 @@ from pathlib import Path
 
 import batchloom as bl
 import torch
-from peer_batchloom import Loading, pipeline, prefetch_bytes, run_options
+from peer_batchloom import Loading, pipeline, reader_settings, run_options
 from reading import Job, main
 
 
@@ -20,15 +20,8 @@ class StoredPeer:
         subprocess.run([*command, *run_options(job)], stdout=sys.stderr, check=True)
 
     def open(self, job: Job, state: bytes | None) -> Loading:
-        data = bl.Consumer(
-            f"{job.files}/stream",
-            rank=0,
-            world_size=1,
-            group=f"reader-{os.getpid()}",
-            resume=state,
-            prefetch_bytes=prefetch_bytes(job),
-            framework="torch",
-        )
+        group = f"reader-{os.getpid()}"
+        data = bl.Consumer(f"{job.files}/stream", group=group, **reader_settings(job, state))
         return Loading(job, data)
 
 

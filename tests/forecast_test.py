@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `batchloom explain` foresees of a new stream's steps is what `batchloom run` then makes."""
+
+import re
+from pathlib import Path
+
+import pytest
+from cli_test import fail, run, succeed, succeed_json, succeed_rows
+from pipeline_test import counted, folder, run_pipeline, write_pipeline
+
+__all__ = ["folder"]  # A fixture.
+
+
+@pytest.mark.parametrize(
+    ("axes", "strategy"), [("dp=4", "two_level"), ("dp=2 cp=2", "hdp")], ids=["two_level", "hdp"]
+)
+@pytest.mark.parametrize("steps", [3, 1000], ids=["the first steps", "all"])
+def test_explain_foresees_what_run_makes(
+    folder: Path, axes: str, strategy: str, steps: int
+) -> None:
+    write_pipeline(folder, axes=axes, strategy=strategy)
+    unknown = succeed_json("explain", "p.toml", f"--steps={steps}")
+    assert unknown["forecast"] == "unknown until indexed"
+    assert not list(folder.glob("*.blidx")), "explain makes no index"
+    indexed = {row["source"]: row for row in succeed_rows("index", "p.toml") if "source" in row}
+    told = succeed_json("explain", "p.toml", f"--steps={steps}")
+    foreseen = told["forecast"]
+    made = run_pipeline(f"--steps={steps}")
+    for key in ("steps", "samples", "tokens"):
+        assert foreseen[key] == made[key]
+    assert foreseen["sources_stop"] == (made["end"] == "sources stop") == (steps == 1000)
+    for key in ("imbalance_before", "imbalance_after"):
+        assert round(foreseen[key]["mean"], 3) == pytest.approx(made[key], abs=0.0011)
+    rows = {
+        row["source"]: (row["samples"], row["tokens"], row["first_step"], row["last_step"])
+        for row in foreseen["sources"]
+    }
+    assert rows == counted(made["steps"], folder)
+    assert sum(band["samples"] for band in foreseen["lengths"]) == made["samples"]
+    for source in told["sources"]:
+        assert source["tokens"] == indexed[source["source"]]["tokens"]
+        assert source["records"] == indexed[source["source"]]["records"]
+
+
+def test_explain_says_it_to_people(folder: Path) -> None:
+    text = succeed("explain", "p.toml")
+    assert "# what steps will hold: unknown until indexed: `batchloom index p.toml` indexes" in text
+    succeed("index", "p.toml")
+    text = succeed("explain", "p.toml")
+    steps, samples = re.search(  # type: ignore[union-attr]
+        r"\n# a new stream's first (\d+) steps, after which sources stop: (\d+) samples", text
+    ).groups()
+    made = run_pipeline()
+    assert (int(steps), int(samples)) == (made["steps"], made["samples"])
+    assert re.search(r"\n# docs +\d+ +\d+ +\d\d\.\d\d % +1\.00 ", text)
+    assert re.search(r"\n# slowest rank over mean: 1\.\d{3} as drawn, 1\.\d{3} as planned", text)
+    assert all(line.startswith("#") for line in text.split("\n# ranks: ")[1].split("\n")[1:-1])
+    again = folder / "again.toml"
+    again.write_text(text, encoding="utf-8")
+    assert succeed_json("explain", again)["forecast"]["samples"] == made["samples"]
+
+
+def test_explain_shows_settings_where_nothing_can_be_foreseen(folder: Path) -> None:
+    pipeline = folder / "p.toml"
+    text = pipeline.read_text(encoding="utf-8").replace('exhausted = "drop"', 'exhausted = "error"')
+    pipeline.write_text(text, encoding="utf-8")
+    succeed("index", "p.toml")
+    assert "exhausted" in run("run", "p.toml").stderr
+    told = succeed_json("explain", "p.toml")
+    assert told["settings"]
+    assert re.match(r"exhausted: planning step \d+: ", told["forecast"])
+    assert "\n# what steps will hold: exhausted: planning step " in succeed("explain", "p.toml")
+    assert succeed_json("explain", "p.toml", "--steps=2")["forecast"]["steps"] == 2
+
+
+def test_explain_tells_of_a_split_alone(folder: Path) -> None:
+    pipeline = folder / "p.toml"
+    text = pipeline.read_text(encoding="utf-8").replace(
+        'files = ["chats.jsonl"]', 'files = ["chats.jsonl"]\nsplit = { train = 1, valid = 1 }'
+    )
+    pipeline.write_text(text, encoding="utf-8")
+    succeed("index", "p.toml")
+    whole = succeed_json("explain", "p.toml", "--split=valid")["forecast"]["sources"]
+    made = run_pipeline("--split=valid")
+    assert sum(row["samples"] for row in whole) == made["samples"]
+    assert "no source has a part 'x'" in fail("explain", "p.toml", "--split=x")
