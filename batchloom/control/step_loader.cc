@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "batchloom/store/backoff.h"
@@ -22,9 +23,33 @@ std::uint64_t sample_bytes(const model::SampleMeta& sample, const StepLoaderOpti
   return bytes;
 }
 
+/// Orders that a thread looks at before it takes the oldest one: it does so under a lock.
+constexpr std::size_t kOrdersLookedAt = 256;
+
+/// Threads that each lane has left; may be below 0.
+class LaneRoom {
+ public:
+  LaneRoom(const LoaderLanes& lanes, std::span<const OrderOutPtr> out)
+      : lanes_(lanes), left_(lanes.threads.begin(), lanes.threads.end()) {
+    for (const OrderOutPtr& one : out) --left_of(one->order.source);
+  }
+
+  bool has(model::SourceId source) { return left_of(source) > 0; }
+
+ private:
+  std::int64_t& left_of(model::SourceId source) {
+    const std::size_t number = source.value;
+    return number < lanes_.of_source.size() ? left_[lanes_.of_source[number]] : unlimited_;
+  }
+
+  const LoaderLanes& lanes_;
+  std::vector<std::int64_t> left_;
+  std::int64_t unlimited_ = INT64_MAX;
+};
+
 template <class State>
-auto first_waiting(State& state) {
-  return std::ranges::find_if(state.steps, [](const auto& step) { return step->waiting > 0; });
+bool has_waiting(const State& state) {
+  return std::ranges::any_of(state.steps, [](const auto& step) { return step->waiting > 0; });
 }
 
 }  // namespace
@@ -35,15 +60,46 @@ StepLoader::StepLoader(Runtime& runtime, SampleFetcher& fetcher, const StepLoade
       options_(options),
       slow_(options.slow),
       state_(runtime, State()) {
-  for (std::uint32_t i = 0; i < std::max(options_.workers, 1U); ++i) {
-    threads_.push_back(runtime.spawn(fmt::format("loader-{}", i),
-                                     [this](const std::stop_token& stop) { work(stop); }));
-  }
+  resize(options.workers, {});
 }
 
 StepLoader::~StepLoader() {
-  for (const auto& thread : threads_) thread->request_stop();
+  for (const Thread& thread : threads_) thread.task->request_stop();
   threads_.clear();  // Joins them.
+}
+
+void StepLoader::resize(std::uint32_t workers, LoaderLanes lanes) {
+  std::uint32_t more = 0;
+  state_.change([&](State& state) {
+    state.wanted = std::max(workers, 1U);
+    state.lanes = std::move(lanes);
+    more = state.wanted - std::min(state.wanted, state.live);
+    state.live += more;
+  });
+  spawn_threads(more);
+  join_ended();
+}
+
+std::uint32_t StepLoader::workers() const {
+  return state_.read([](const State& state) { return state.wanted; });
+}
+
+void StepLoader::spawn_threads(std::uint32_t count) {
+  for (; count > 0; --count) {
+    const std::uint64_t number = threads_made_++;
+    threads_.push_back({number, runtime_.spawn(fmt::format("loader-{}", number),
+                                               [this, number](const std::stop_token& stop) {
+                                                 work(number, stop);
+                                               })});
+  }
+}
+
+void StepLoader::join_ended() {
+  std::vector<std::uint64_t> ended;
+  state_.change([&](State& state) { ended.swap(state.ended); });
+  std::erase_if(threads_, [&](const Thread& thread) {
+    return std::ranges::find(ended, thread.number) != ended.end();
+  });
 }
 
 std::uint64_t StepLoader::bytes_of(const planning::PlannedStep& step) const {
@@ -148,13 +204,13 @@ void StepLoader::clear() {
   });
 }
 
-void StepLoader::work(const std::stop_token& stop) {
+void StepLoader::work(std::uint64_t number, const std::stop_token& stop) {
   const CallOptions call{.deadline = kNever, .stop = stop};
   for (;;) {
-    const Result<Turn> turn = next_order(call);
-    if (!turn.is_ok()) return;
-    Result<Fetched> fetched = fetch(*turn->out, call);
-    state_.change([&](State& state) { deliver(*turn, std::move(fetched), state); });
+    const Result<std::optional<Turn>> turn = next_order(number, call);
+    if (!turn.is_ok() || !*turn) return;
+    Result<Fetched> fetched = fetch(*(*turn)->out, call);
+    state_.change([&](State& state) { deliver(**turn, std::move(fetched), state); });
   }
 }
 
@@ -171,25 +227,56 @@ Result<Fetched> StepLoader::fetch(OrderOut& out, const CallOptions& call) {
   }
 }
 
-Result<StepLoader::Turn> StepLoader::next_order(const CallOptions& call) {
+Result<std::optional<StepLoader::Turn>> StepLoader::next_order(std::uint64_t number,
+                                                               const CallOptions& call) {
+  const auto may_go_on = [](const State& state) {
+    return state.live > state.wanted || has_waiting(state);
+  };
   for (;;) {
-    BL_RETURN_IF_ERROR(state_.wait_until(
-        [](const State& state) { return first_waiting(state) != state.steps.end(); }, call));
+    BL_RETURN_IF_ERROR(state_.wait_until(may_go_on, call));
     std::optional<Turn> turn;
+    bool goes = false;
     state_.change([&](State& state) {
-      const auto found = first_waiting(state);
-      if (found == state.steps.end()) return;  // Another thread was quicker.
-      PendingStep& step = **found;
-      const auto out = std::make_shared<OrderOut>();
-      out->order = std::move(step.orders.back());
-      turn = Turn{.step = *found, .out = out};
-      step.orders.pop_back();
-      step.out.push_back(out);
-      state.out.push_back(out);
-      --step.waiting;
+      goes = state.live > state.wanted;
+      if (goes) {
+        --state.live;
+        state.ended.push_back(number);
+      } else {
+        turn = take_order(state);  // None where another thread was quicker.
+      }
     });
-    if (turn) return *std::move(turn);
+    if (turn || goes) return turn;
   }
+}
+
+std::optional<StepLoader::Turn> StepLoader::take_order(State& state) {
+  const auto first =
+      std::ranges::find_if(state.steps, [](const PendingPtr& step) { return step->waiting > 0; });
+  if (first == state.steps.end()) return std::nullopt;
+  auto found = first;
+  auto order = (*found)->orders.end() - 1;
+  if (first != state.steps.begin() && !state.lanes.threads.empty()) {
+    LaneRoom room(state.lanes, state.out);
+    std::size_t looks = 0;
+    for (auto step = first; step != state.steps.end() && looks < kOrdersLookedAt; ++step) {
+      auto& orders = (*step)->orders;
+      const auto free = std::find_if(orders.rbegin(), orders.rend(), [&](const FetchOrder& one) {
+        return ++looks > kOrdersLookedAt || room.has(one.source);
+      });
+      if (free == orders.rend() || looks > kOrdersLookedAt) continue;
+      found = step;
+      order = free.base() - 1;
+      break;
+    }
+  }
+  PendingStep& step = **found;
+  const auto out = std::make_shared<OrderOut>();
+  out->order = std::move(*order);
+  step.orders.erase(order);
+  --step.waiting;
+  step.out.push_back(out);
+  state.out.push_back(out);
+  return Turn{.step = *found, .out = out};
 }
 
 void StepLoader::deliver(const Turn& turn, Result<Fetched> fetched, State& state) {

@@ -2,7 +2,10 @@
 // The payload of planned steps, brought by many threads and handed on in the steps' order.
 //
 //  1. A step is cut into orders: samples of one source, up to a number of bytes, so that a large
-//     step of one source is brought by many threads too. Threads take orders by ascending step.
+//     step of one source is brought by many threads too. Threads take orders by ascending step; of
+//     steps behind the oldest, first those of sources that have not as many threads as their lane
+//     has (partition.h): so a source that waits for storage does not hold all threads while others
+//     could use the cores. Nobody idles: where all lanes are full, the oldest order is taken.
 //  2. What is on its way or waits to be taken counts against one bound in bytes, from submit()
 //     until next(). A step that is larger than the bound comes in alone.
 //  3. Steps leave in the order in which they came, whole: with all their blocks, or with all
@@ -11,6 +14,7 @@
 //  4. An error of an order is the error of its step; what comes behind it is still brought. What
 //     storage refuses for now is tried again, a few times.
 //  5. A sample that does not come is named, and in the end stops the run (slow_samples.h).
+//  6. Threads may become more or fewer at any time. Who is to go brings the order that it has.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +28,7 @@
 #include "batchloom/base/status.h"
 #include "batchloom/construction/monitor.h"
 #include "batchloom/construction/sample_block.h"
+#include "batchloom/control/partition.h"
 #include "batchloom/control/slow_samples.h"
 #include "batchloom/planning/planner.h"
 
@@ -74,7 +79,7 @@ struct LoadedStep {
   std::vector<BadSample> bad;                  ///< By id.
 };
 
-/// submit(), next() and clear() are one thread at a time.
+/// submit(), next(), clear() and resize() are one thread at a time.
 class StepLoader {
  public:
   /// `fetcher` and `runtime` outlive it.
@@ -106,6 +111,12 @@ class StepLoader {
   /// Forgets all steps; orders that threads have come to nothing.
   void clear();
 
+  /// From now on there are so many threads, at least 1, of which sources have shares. Does not
+  /// block: those that are to go end when they next look for an order.
+  void resize(std::uint32_t workers, LoaderLanes lanes);
+  /// That there are to be.
+  std::uint32_t workers() const;
+
  private:
   struct PendingStep {
     explicit PendingStep(planning::PlannedStep step) : loaded{std::move(step), {}, {}} {}
@@ -124,6 +135,14 @@ class StepLoader {
     std::vector<PendingPtr> steps;  ///< Oldest first.
     std::uint64_t bytes = 0;
     std::vector<OrderOutPtr> out;  ///< All that threads have, those of forgotten steps too.
+    LoaderLanes lanes;
+    std::uint32_t wanted = 0;          ///< Threads.
+    std::uint32_t live = 0;            ///< Threads that take orders.
+    std::vector<std::uint64_t> ended;  ///< Threads to be joined.
+  };
+  struct Thread {
+    std::uint64_t number = 0;
+    std::unique_ptr<Task> task;
   };
   struct Turn {
     PendingPtr step;
@@ -132,8 +151,12 @@ class StepLoader {
 
   std::uint64_t bytes_of(const planning::PlannedStep& step) const;
   std::vector<FetchOrder> orders_of(const planning::PlannedStep& step) const;
-  void work(const std::stop_token& stop);
-  Result<Turn> next_order(const CallOptions& call);
+  void spawn_threads(std::uint32_t count);
+  void join_ended();
+  void work(std::uint64_t number, const std::stop_token& stop);
+  /// Nothing where this thread is to go.
+  Result<std::optional<Turn>> next_order(std::uint64_t number, const CallOptions& call);
+  static std::optional<Turn> take_order(State& state);
   Result<Fetched> fetch(OrderOut& out, const CallOptions& call);
   Status wait_for_oldest(const CallOptions& call);
   static void deliver(const Turn& turn, Result<Fetched> fetched, State& state);
@@ -143,7 +166,8 @@ class StepLoader {
   const StepLoaderOptions options_;
   SlowSamples slow_;  ///< next()'s.
   construction::Monitor<State> state_;
-  std::vector<std::unique_ptr<Task>> threads_;  // Last: they use all of the above.
+  std::uint64_t threads_made_ = 0;
+  std::vector<Thread> threads_;  // Last: they use all of the above.
 };
 
 }  // namespace batchloom::control
