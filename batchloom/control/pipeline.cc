@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/base/thread_times.h"
+#include "batchloom/control/loader_outlook.h"
 #include "batchloom/control/periodic_reclaimer.h"
 #include "batchloom/control/pipeline_graph.h"
 #include "batchloom/control/settings_change.h"
@@ -16,11 +18,6 @@
 
 namespace batchloom::control {
 namespace {
-
-/// Of what constructors hold: as much again as loaders may.
-std::uint64_t half(std::uint64_t bytes) {
-  return std::max<std::uint64_t>(bytes / 2, 1);
-}
 
 /// Others travel with the batches: whoever lays them out anew does not have the file.
 bool is_builtin(const planning::CostModel& costs) {
@@ -50,9 +47,14 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   run.loaders.workers = config.limits.workers.value_or(options.workers);
   run.loaders.slow.sample_max = options.sample_max;
   if (has_pictures(config)) run.loaders.patch_bytes = config.image.rules.patch_bytes();
-  run.loaders.bytes_max = half(config.limits.memory_bytes);
+  const PartitionLimits limits = loader_limits(config, options.workers);
+  run.loaders.bytes_max = limits.memory_bytes;
+  if (!config.limits.workers) {
+    run.scaling.emplace().limits = limits;
+    run.thread_times = thread_times;
+  }
   run.constructors = options.workers;
-  run.pool.bytes_max = half(config.limits.memory_bytes);
+  run.pool.bytes_max = limits.memory_bytes;  // As much again as loaders may hold.
   run.bad_records = config.limits.bad_records;
   run.indexed_bad_records = sources.bad_records();
   return run;

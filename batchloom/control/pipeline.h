@@ -25,7 +25,8 @@
 namespace batchloom::control {
 
 struct PipelineOptions {
-  /// Of loaders, of constructors, and of indexing.
+  /// Of constructors, and of loaders: to begin with, where limits.workers is "auto"; it is then the
+  /// number of cores (loader_scaler.h).
   std::uint32_t workers = 2;
   /// Settings that decide membership have changed, and are to hold from this step on, which must be
   /// the stream's next.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "batchloom/base/log.h"
+#include "batchloom/control/loader_threads.h"
 #include "batchloom/control/progress_book.h"
 #include "batchloom/planning/planner.h"
 
@@ -45,6 +46,17 @@ StepLoaderOptions loader_options(const PipelineRoles& roles, const PipelineRunOp
   return loaders;
 }
 
+/// Null where there are always as many.
+std::unique_ptr<LoaderThreads> make_loader_threads(const PipelineRoles& roles,
+                                                   const PipelineRunOptions& options) {
+  if (!options.scaling) return nullptr;
+  return std::make_unique<LoaderThreads>(
+      roles.stream.runtime(), roles.fetcher, *options.graph.mix, roles.metadata,
+      LoaderThreadsOptions{.threads = std::max(options.loaders.workers, 1U),
+                           .scaling = *options.scaling,
+                           .thread_times = options.thread_times});
+}
+
 construction::ConstructorPoolOptions pool_options(const PipelineRoles& roles,
                                                   const PipelineRunOptions& options) {
   construction::ConstructorPoolOptions pool = options.pool;
@@ -66,7 +78,10 @@ class PipelineRun::Impl {
         gate_(roles.stream, options_.lead),
         retain_(roles.stream, {options_.retain_max_bytes, options_.lead.url}),
         book_(options_.lead.next_step, records_.size()),
-        loader_(roles.stream.runtime(), roles.fetcher, loader_options(roles, options_)),
+        loader_threads_(make_loader_threads(roles, options_)),
+        loader_(roles.stream.runtime(),
+                loader_threads_ ? loader_threads_->fetcher() : roles.fetcher,
+                loader_options(roles, options_)),
         constructors_(make_constructors(roles, options_)),
         constructor_pointers_(pointers(constructors_)),
         pool_(
@@ -85,6 +100,7 @@ class PipelineRun::Impl {
   Result<bool> plan_ahead(const CallOptions& call);
   Status wait_for_room(const CallOptions& call);
   Status plan();
+  bool loaders_are_behind() const;
   Status hand_on(const CallOptions& call);
   Status strike(const LoadedStep& loaded);
   void forget_planned();
@@ -107,9 +123,10 @@ class PipelineRun::Impl {
   LeadGate gate_;
   RetainGate retain_;
   ProgressBook book_;
-  std::optional<planning::PlannedStep> planned_;  // Waits for room with the loaders.
-  std::deque<planning::PlannerState> before_;     // By step with the loaders, then of planned_.
-  bool ended_ = false;                            // The sources stopped.
+  std::optional<planning::PlannedStep> planned_;   // Waits for room with the loaders.
+  std::deque<planning::PlannerState> before_;      // By step with the loaders, then of planned_.
+  bool ended_ = false;                             // The sources stopped.
+  std::unique_ptr<LoaderThreads> loader_threads_;  // Null without scaling.
   StepLoader loader_;
   Constructors constructors_;
   std::vector<construction::Constructor*> constructor_pointers_;
@@ -195,10 +212,22 @@ Status PipelineRun::Impl::plan() {
   return Status::ok();
 }
 
+/// Whether it matters to others how long loading takes. Where half of the lead or more is built
+/// already, each step is waited for because it was only just asked for.
+bool PipelineRun::Impl::loaders_are_behind() const {
+  if (planned_ || loader_.steps() >= kStepsAhead) return true;
+  return !options_.lead.lead || 2 * loader_.steps() > *options_.lead.lead;
+}
+
 Status PipelineRun::Impl::hand_on(const CallOptions& call) {
+  Runtime& runtime = roles_.stream.runtime();
+  const bool behind = loaders_are_behind();
+  const Time asked = runtime.now();
   BL_ASSIGN_OR_RETURN(LoadedStep loaded, loader_.next(call));
+  const Duration waited = behind ? runtime.now() - asked : Duration(0);
   if (!loaded.bad.empty()) return strike(loaded);
   before_.pop_front();
+  if (loader_threads_) loader_threads_->handed_on(loaded.planned, waited, loader_);
   book_.built(loaded.planned, *options_.graph.find(planning::Modality::kText)->cost);
   construction::ConstructionJob job;
   job.seq = seq_;
@@ -255,6 +284,7 @@ Status PipelineRun::Impl::commit(std::span<const store::PendingBatch> batches,
 PipelineProgress PipelineRun::Impl::progress() const {
   PipelineProgress progress = book_.progress();
   progress.memory_bytes = loader_.bytes() + pool_.pending_bytes();
+  progress.loader_threads = loader_.workers();
   progress.held_up_by = loader_.held_up_by();
   return progress;
 }

@@ -13,6 +13,8 @@
 //     planned from that step on is forgotten, and planning goes on from the state before it. Only
 //     content decides that, so every run does the same.
 //  4. A stop ends planning and loading; what the constructors have is committed.
+//  5. Loaders get more or fewer threads as steps ask for them, where that is left to the run
+//     (loader_scaler.h). Steps are the same with any.
 //
 // Bounds, in bytes: what loaders bring (StepLoaderOptions::bytes_max), and what constructors have
 // (ConstructorPoolOptions::bytes_max).
@@ -30,6 +32,7 @@
 #include "batchloom/base/mutex.h"
 #include "batchloom/construction/constructor_pool.h"
 #include "batchloom/control/lead_gate.h"
+#include "batchloom/control/loader_scaler.h"
 #include "batchloom/control/pipeline_state.h"
 #include "batchloom/control/retain_gate.h"
 #include "batchloom/control/step_loader.h"
@@ -57,6 +60,10 @@ struct PipelineRunOptions {
   /// Of batch objects that the stream may hold (retain_gate.h); absent: no bound.
   std::optional<std::uint64_t> retain_max_bytes = {};
   StepLoaderOptions loaders = {};
+  /// How loaders' threads follow what steps ask for; absent: there are always loaders.workers.
+  std::optional<LoaderScalerOptions> scaling = {};
+  /// Of a thread of loaders, with scaling; empty: its time counts as time on a core.
+  ReadThreadTimes thread_times = {};
   /// More hide slow uploads behind each other.
   std::uint32_t constructors = 2;
   construction::ConstructorPoolOptions pool = {};
@@ -85,7 +92,8 @@ struct PipelineProgress {
   std::uint64_t bytes = 0;         ///< Of batch objects.
   std::uint64_t struck = 0;        ///< Records struck out in the life of the stream.
   std::uint64_t memory_bytes = 0;  ///< What loaders and constructors hold now.
-  double imbalance_before = 1;     ///< Means over steps: planning::PlanReport.
+  std::uint32_t loader_threads = 0;
+  double imbalance_before = 1;  ///< Means over steps: planning::PlanReport.
   double imbalance_after = 1;
   std::uint64_t lead = 0;  ///< Steps ahead of the slowest consumer, when last looked for.
   WaitsFor waits_for = WaitsFor::kNothing;

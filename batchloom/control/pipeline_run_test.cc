@@ -65,8 +65,9 @@ class Plant {
   std::unique_ptr<PipelineRun> run_;
 };
 
-std::vector<std::string> undisturbed(const std::vector<RecordName>& struck = {}) {
-  Plant plant;
+std::vector<std::string> undisturbed(const std::vector<RecordName>& struck = {},
+                                     const CorpusShape& shape = {.seed = 5}) {
+  Plant plant(shape);
   plant.struck_ = struck;
   EXPECT_EQ(plant.run().value(), RunEnd::kSourcesStop);
   return plant.content();
@@ -106,6 +107,32 @@ TEST(PipelineRun, IsTheSameForAnyNumberOfThreadsAndAnyBounds) {
       EXPECT_EQ(plant.content(), expected) << threads << " threads, " << bytes << " bytes";
     }
   }
+}
+
+TEST(PipelineRun, IsTheSameWhileThreadsComeAndGo) {
+  const CorpusShape shape{.seed = 5, .records = 150};
+  const auto expected = undisturbed({}, shape);
+  ASSERT_GT(expected.size(), 30U);
+  Plant plant(shape);
+  plant.options_.loaders = {.workers = 1, .order_bytes = 700};
+  // Whatever is measured counts as waiting, and every step as one that was waited for: so threads
+  // become as many as there may be.
+  plant.options_.scaling = LoaderScalerOptions{
+      .limits = {.cores = 2, .threads_per_core = 3, .order_bytes = 700}, .waited_most = -1};
+  plant.options_.thread_times = [] { return ThreadTimes(); };
+  std::atomic<std::uint32_t> most = 0;
+  plant.fetcher_.before = [&](const FetchOrder&, const CallOptions&) {
+    const std::uint32_t now = plant.run_->progress().loader_threads;
+    for (std::uint32_t seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+    }
+    return Status::ok();
+  };
+  testing::internal::CaptureStderr();
+  ASSERT_EQ(plant.run().value(), RunEnd::kSourcesStop);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr(": loaders have 6 threads instead of 1: load "));
+  EXPECT_EQ(most, 6U);
+  EXPECT_EQ(plant.content(), expected);
 }
 
 TEST(PipelineRun, GoesOnExactlyWhereItWasStopped) {
