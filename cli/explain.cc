@@ -8,7 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "batchloom/base/thread_times.h"
 #include "batchloom/control/forecast.h"
+#include "batchloom/control/loader_outlook.h"
 #include "batchloom/control/pipeline_describe.h"
 #include "batchloom/control/pipeline_graph.h"
 #include "batchloom/control/pipeline_toml.h"
@@ -19,6 +21,7 @@
 #include "cli/indexing.h"
 #include "cli/pipeline_inputs.h"
 #include "cli/stop_signals.h"
+#include "cli/workers_text.h"
 
 namespace batchloom::cli {
 namespace {
@@ -26,6 +29,8 @@ namespace {
 /// More takes more than a person waits.
 constexpr std::uint64_t kStepsMost = 1000;
 constexpr std::size_t kFilesShown = 10;
+/// For samples of all sources together.
+constexpr std::chrono::seconds kMeasuredMost{1};
 constexpr std::string_view kUnknown = "unknown until indexed";
 
 Fields topology_fields(const control::PipelineConfig& config) {
@@ -44,6 +49,7 @@ struct Explained {
   SourcesOnDisk opened = {};
   std::optional<control::Forecast> forecast = {};
   std::string no_forecast = std::string(kUnknown);  ///< Why there is none.
+  WorkersExplained workers = {.cores = default_workers(), .no_outlook = std::string(kUnknown)};
 
   const sources::SidecarTotals* totals_of(std::size_t source) const {
     if (opened.sources == nullptr) return nullptr;
@@ -62,6 +68,27 @@ Result<control::Forecast> foresee(const Explain& args, const control::PipelineCo
   return control::forecast({graph, sources, config.topology.axes}, steps, runtime, call);
 }
 
+/// What samples cost, from the files themselves, and the threads that follow.
+Result<control::LoaderOutlook> foresee_workers(const control::PipelineConfig& config,
+                                               const Explained& explained, Runtime& runtime,
+                                               const CallOptions& call) {
+  control::PreparedSources& sources = *explained.opened.sources;
+  Result<std::vector<control::SampleCost>> costs(std::vector<control::SampleCost>{});
+  const auto measure = [&] {
+    costs = control::measure_sources(runtime, sources.set(), sources.fetcher(),
+                                     {.max_sample_tokens = config.step.max_sample_tokens,
+                                      .at_most = kMeasuredMost,
+                                      .thread_times = thread_times},
+                                     call);
+  };
+  BL_RETURN_IF_ERROR(watch_files(
+      {.runtime = runtime, .config = config, .calls = *explained.opened.calls}, measure, call));
+  BL_RETURN_IF_ERROR(costs.status());
+  const std::uint64_t steps = std::max<std::uint64_t>(explained.forecast->steps, 1);
+  return control::foresee_loaders(*control::graph_of(config).mix, sources.set(), *std::move(costs),
+                                  control::loader_limits(config, explained.workers.cores), steps);
+}
+
 /// What cannot be foreseen is no reason to be silent about settings; a stop is.
 Result<Explained> explain(const Explain& args, const control::PipelineConfig& config,
                           Runtime& runtime) {
@@ -73,15 +100,24 @@ Result<Explained> explain(const Explain& args, const control::PipelineConfig& co
   Explained explained;
   Result<SourcesOnDisk> opened = open_indexed_sources(config, runtime, options, call);
   Status failed = opened.status();
+  Status no_workers = opened.status();
   if (opened.is_ok()) {
     explained.opened = *std::move(opened);
     if (explained.opened.sources == nullptr) return explained;
     auto forecast = foresee(args, config, explained.opened.sources->set(), runtime, call);
-    failed = forecast.status();
-    if (forecast.is_ok()) explained.forecast = *std::move(forecast);
+    failed = no_workers = forecast.status();
+    if (forecast.is_ok()) {
+      explained.forecast = *std::move(forecast);
+      auto workers = foresee_workers(config, explained, runtime, call);
+      no_workers = workers.status();
+      if (workers.is_ok()) explained.workers.outlook = *std::move(workers);
+    }
   }
-  if (failed.is(ErrorKind::kCancelled)) return failed;
+  for (const Status& status : {failed, no_workers}) {
+    if (status.is(ErrorKind::kCancelled)) return status;
+  }
   if (!failed.is_ok()) explained.no_forecast = failed.to_string();
+  if (!no_workers.is_ok()) explained.workers.no_outlook = no_workers.to_string();
   return explained;
 }
 
@@ -126,6 +162,7 @@ std::string to_json(const control::PipelineFile& pipeline, const Explained& expl
   } else {
     fields.add("forecast", explained.no_forecast);
   }
+  fields.add("workers", workers_fields(pipeline.config, explained.workers));
   return fields.to_json() + '\n';
 }
 
@@ -187,6 +224,7 @@ Status run(const Explain& args, Runtime& runtime) {
   }
   text += explained.forecast ? forecast_text(pipeline.config, *explained.forecast)
                              : no_forecast_text(explained, args.pipeline);
+  text += workers_text(pipeline.config, explained.workers);
   print(text);
   return Status::ok();
 }
