@@ -42,7 +42,7 @@ def child(code: str) -> Iterator[int]:
 def test_benchmarks_are_found() -> None:
     done = subprocess.run([ROOT / "bench" / "run"], capture_output=True, text=True, check=True)
     names = done.stdout.split()
-    assert {"pipeline", "peers", "memory", "start"} <= set(names)
+    assert {"pipeline", "peers", "memory", "start", "partition"} <= set(names)
     assert "pipeline_job" not in names
     assert "processes" not in names
 
