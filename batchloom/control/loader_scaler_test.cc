@@ -170,7 +170,7 @@ class ScalerTest : public testing::Test {
     mix.sources = {{.name = "docs", .weight = Schedule(Weight(1))}};
     return mix;
   }
-  static LoaderScalerOptions options() { return {.limits = {.cores = 8}}; }
+  static LoaderScalerOptions options() { return {.limits = {.cores = 16}}; }
 
   /// Of 10 samples with 10 ms each.
   std::optional<ScaleChange> step(double took_s, double waited_s = 0) {
@@ -219,7 +219,7 @@ TEST_F(ScalerTest, OneStepThatIsWaitedForDoesSoAtOnce) {
   settle(0.05);
   const auto change = step(0.05, 0.01);
   ASSERT_TRUE(change);
-  EXPECT_EQ(change->partition.threads, 8U) << "who waits for loaders has no pace: all cores";
+  EXPECT_EQ(change->partition.threads, 16U) << "who waits for loaders has no pace: all cores";
   EXPECT_THAT(change->why, HasSubstr("and steps wait for samples"));
 }
 
@@ -239,7 +239,10 @@ TEST_F(ScalerTest, ALowLoadForLongTakesFewer) {
 
 TEST_F(ScalerTest, AfterAChangeItWaitsForAWhile) {
   ASSERT_TRUE(steps_until_change(0.02, 100));
+  EXPECT_EQ(scaler_.threads(), 8U);
   for (int i = 0; i < 50; ++i) EXPECT_FALSE(step(0.02, 0.02)) << i;
+  EXPECT_TRUE(step(0.02, 0.02));
+  EXPECT_EQ(scaler_.threads(), 16U);
 }
 
 TEST_F(ScalerTest, TheSameThreadsAreDividedOnceSourcesAreMeasured) {
