@@ -40,6 +40,13 @@ class Monitor {
     changed->set();
   }
 
+  /// apply(State&), of what nobody waits for: it wakes nobody. Does not block.
+  template <class F>
+  void note(F apply) {
+    const MutexLock lock(mutex_);
+    apply(state_);
+  }
+
   /// Waits until test(const State&). Ok, or as Event::wait().
   template <class F>
   Status wait_until(F test, const CallOptions& call) const {

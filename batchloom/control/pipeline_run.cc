@@ -9,6 +9,7 @@
 #include "batchloom/base/log.h"
 #include "batchloom/control/loader_threads.h"
 #include "batchloom/control/progress_book.h"
+#include "batchloom/planning/graph_mixture.h"
 #include "batchloom/planning/planner.h"
 
 namespace batchloom::control {
@@ -64,6 +65,29 @@ construction::ConstructorPoolOptions pool_options(const PipelineRoles& roles,
   return pool;
 }
 
+/// Of one source: those struck out, and those that indexes know of.
+std::uint64_t bad_records_of(model::SourceId source, const StruckRecords& records,
+                             const PipelineRunOptions& options) {
+  const std::vector<std::uint64_t>& indexed = options.indexed_bad_records;
+  return records.count(source) + (source.value < indexed.size() ? indexed[source.value] : 0);
+}
+
+ProgressBegin progress_begin(const PipelineRoles& roles, const PipelineRunOptions& options,
+                             const StruckRecords& records) {
+  ProgressBegin begin{.next_step = options.lead.next_step,
+                      .struck = records.size(),
+                      .now = roles.stream.runtime().now()};
+  for (std::size_t i = 0; i < records.sources().size(); ++i) {
+    const model::SourceId source(static_cast<std::uint32_t>(i));
+    begin.bad_records.push_back(bad_records_of(source, records, options));
+  }
+  // Planning says what is wrong with it.
+  auto mixture = options.graph.mix ? planning::mixture_config(*options.graph.mix, records.sources())
+                                   : Status::invalid("no mix");
+  if (mixture.is_ok()) begin.sources = std::move(mixture->sources);
+  return begin;
+}
+
 }  // namespace
 
 class PipelineRun::Impl {
@@ -77,7 +101,7 @@ class PipelineRun::Impl {
         seq_(roles.session.next_seq()),
         gate_(roles.stream, options_.lead),
         retain_(roles.stream, {options_.retain_max_bytes, options_.lead.url}),
-        book_(options_.lead.next_step, records_.size()),
+        book_(progress_begin(roles, options_, records_)),
         loader_threads_(make_loader_threads(roles, options_)),
         loader_(roles.stream.runtime(),
                 loader_threads_ ? loader_threads_->fetcher() : roles.fetcher,
@@ -99,6 +123,18 @@ class PipelineRun::Impl {
   /// Whether something was planned or sent to be loaded.
   Result<bool> plan_ahead(const CallOptions& call);
   Status wait_for_room(const CallOptions& call);
+  /// What `work` returns; the time that it takes counts as waiting for `what`.
+  template <class F>
+  auto waiting_for(WaitsFor what, F work) {
+    Runtime& runtime = roles_.stream.runtime();
+    book_.wait_for(what, runtime.now());
+    auto result = work();
+    book_.wait_for(WaitsFor::kNothing, runtime.now());
+    return result;
+  }
+  Status flush(const CallOptions& call) {
+    return waiting_for(WaitsFor::kConstructors, [&] { return pool_.flush(call); });
+  }
   Status plan();
   bool loaders_are_behind() const;
   Status hand_on(const CallOptions& call);
@@ -153,7 +189,7 @@ Result<RunEnd> PipelineRun::Impl::work(const CallOptions& call) {
     if (!loader_.empty()) {
       BL_RETURN_IF_ERROR(hand_on(call));
     } else if (all_planned()) {
-      BL_RETURN_IF_ERROR(pool_.flush(call));
+      BL_RETURN_IF_ERROR(flush(call));
       return ended_ ? RunEnd::kSourcesStop : RunEnd::kAllSteps;
     } else {
       BL_RETURN_IF_ERROR(wait_for_room(call));
@@ -183,15 +219,9 @@ Result<bool> PipelineRun::Impl::try_take(const CallOptions& call) {
 
 /// Nothing is on its way but with constructors, and lead or retain allow no more.
 Status PipelineRun::Impl::wait_for_room(const CallOptions& call) {
-  BL_RETURN_IF_ERROR(pool_.flush(call));  // From here on nothing can fail but the waiting.
-  book_.wait_for(WaitsFor::kRoom);
-  Status room = retain_.wait(call);
-  if (room.is_ok()) {
-    book_.wait_for(WaitsFor::kConsumer);
-    room = gate_.wait(1, call);
-  }
-  book_.wait_for(WaitsFor::kNothing);
-  BL_RETURN_IF_ERROR(room);
+  BL_RETURN_IF_ERROR(flush(call));  // From here on nothing can fail but the waiting.
+  BL_RETURN_IF_ERROR(waiting_for(WaitsFor::kRoom, [&] { return retain_.wait(call); }));
+  BL_RETURN_IF_ERROR(waiting_for(WaitsFor::kConsumer, [&] { return gate_.wait(1, call); }));
   return plan();
 }
 
@@ -223,7 +253,8 @@ Status PipelineRun::Impl::hand_on(const CallOptions& call) {
   Runtime& runtime = roles_.stream.runtime();
   const bool behind = loaders_are_behind();
   const Time asked = runtime.now();
-  BL_ASSIGN_OR_RETURN(LoadedStep loaded, loader_.next(call));
+  BL_ASSIGN_OR_RETURN(LoadedStep loaded,
+                      waiting_for(WaitsFor::kSources, [&] { return loader_.next(call); }));
   const Duration waited = behind ? runtime.now() - asked : Duration(0);
   if (!loaded.bad.empty()) return strike(loaded);
   before_.pop_front();
@@ -235,7 +266,7 @@ Status PipelineRun::Impl::hand_on(const CallOptions& call) {
   job.state_after = encode_pipeline_state(
       {.membership = membership_, .struck = records_.struck(), .planner = loaded.planned.next});
   job.steps.push_back({std::move(loaded.planned), std::move(loaded.blocks)});
-  return pool_.submit(std::move(job), call);
+  return waiting_for(WaitsFor::kConstructors, [&] { return pool_.submit(std::move(job), call); });
 }
 
 Status PipelineRun::Impl::strike(const LoadedStep& loaded) {
@@ -243,18 +274,15 @@ Status PipelineRun::Impl::strike(const LoadedStep& loaded) {
     const RecordName record{bad.sample.source, bad.sample.index};
     if (!records_.strike(record)) continue;
     log_warning(fmt::format("struck out, and replaced by the next of its source: {}", bad.message));
-    const std::vector<std::uint64_t>& indexed = options_.indexed_bad_records;
-    const std::size_t source = record.source.value;
-    const std::uint64_t of_source =
-        records_.count(record.source) + (source < indexed.size() ? indexed[source] : 0);
+    const std::uint64_t of_source = bad_records_of(record.source, records_, options_);
+    book_.struck(records_.size(), record.source, of_source);
     if (of_source > options_.bad_records || records_.size() > kStruckMax) {
-      return Status::exhausted(
-          fmt::format("step {}: source '{}' has {} bad records, and {} are allowed; the last: {}",
-                      loaded.planned.step.value, records_.sources()[source].name, of_source,
-                      std::min<std::uint64_t>(options_.bad_records, kStruckMax), bad.message));
+      return Status::exhausted(fmt::format(
+          "step {}: source '{}' has {} bad records, and {} are allowed; the last: {}",
+          loaded.planned.step.value, records_.sources()[record.source.value].name, of_source,
+          std::min<std::uint64_t>(options_.bad_records, kStruckMax), bad.message));
     }
   }
-  book_.struck(records_.size());
   forget_planned();
   return Status::ok();
 }
@@ -282,10 +310,18 @@ Status PipelineRun::Impl::commit(std::span<const store::PendingBatch> batches,
 }
 
 PipelineProgress PipelineRun::Impl::progress() const {
-  PipelineProgress progress = book_.progress();
+  PipelineProgress progress = book_.progress(roles_.stream.runtime().now());
   progress.memory_bytes = loader_.bytes() + pool_.pending_bytes();
   progress.loader_threads = loader_.workers();
   progress.held_up_by = loader_.held_up_by();
+  const std::vector<SourceLoad> loads = loader_.loads();
+  if (progress.sources.size() < loads.size()) progress.sources.resize(loads.size());
+  for (std::size_t i = 0; i < loads.size(); ++i) {
+    SourceProgress& source = progress.sources[i];
+    source.bytes = loads[i].bytes;
+    source.busy = loads[i].busy;
+    source.waited = loads[i].waited;
+  }
   return progress;
 }
 

@@ -20,6 +20,7 @@
 // (ConstructorPoolOptions::bytes_max).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -35,6 +36,7 @@
 #include "batchloom/control/loader_scaler.h"
 #include "batchloom/control/pipeline_state.h"
 #include "batchloom/control/retain_gate.h"
+#include "batchloom/control/source_progress.h"
 #include "batchloom/control/step_loader.h"
 #include "batchloom/control/struck_records.h"
 #include "batchloom/planning/graph_spec.h"
@@ -79,9 +81,16 @@ struct PipelineRunOptions {
 /// What planning waits for.
 enum class WaitsFor : std::uint8_t {
   kNothing,
-  kConsumer,  ///< That somebody reads: the lead is used up.
-  kRoom,      ///< That steps are trimmed: the stream holds as much as it may.
+  kConsumer,      ///< That somebody reads: the lead is used up.
+  kRoom,          ///< That steps are trimmed: the stream holds as much as it may.
+  kSources,       ///< That loaders bring what was planned.
+  kConstructors,  ///< That they take a step, or finish what they have: the store may be slow.
 };
+inline constexpr std::size_t kWaitsForValues = 5;
+
+constexpr std::size_t index_of(WaitsFor what) {
+  return static_cast<std::size_t>(what);
+}
 
 /// How far a run is. Of this run, but for the steps.
 struct PipelineProgress {
@@ -98,6 +107,9 @@ struct PipelineProgress {
   std::uint64_t lead = 0;  ///< Steps ahead of the slowest consumer, when last looked for.
   WaitsFor waits_for = WaitsFor::kNothing;
   std::optional<model::SourceId> held_up_by = {};  ///< The source that loading waits for.
+  /// How long planning waited for what, by index_of(WaitsFor); with kNothing, how long for nothing.
+  std::array<Duration, kWaitsForValues> waited = {};
+  std::vector<SourceProgress> sources = {};  ///< By SourceId.
 };
 
 /// How a run ended.

@@ -37,10 +37,14 @@ class Plant {
 
   /// A session from where the stream ends, and a run of it.
   Result<RunEnd> run(const std::stop_token& stop = {}) {
+    prepare();
+    return run_->run(stop);
+  }
+
+  void prepare() {
     session_ = store::ProducerSession::open(*stream_, "main", {}).value();
     run_ = std::make_unique<PipelineRun>(PipelineRoles{*stream_, *session_, corpus_, fetcher_},
                                          options_, state());
-    return run_->run(stop);
   }
 
   PipelineState state() {
@@ -92,6 +96,81 @@ TEST(PipelineRun, CommitsEachStepAsItIsPlanned) {
   EXPECT_EQ(progress.tokens, tokens);
   EXPECT_EQ(progress.memory_bytes, 0U);
   EXPECT_LE(progress.imbalance_after, progress.imbalance_before);
+}
+
+TEST(PipelineRun, CountsBySource) {
+  Plant plant;
+  plant.options_.indexed_bad_records = {0, 7};
+  ASSERT_EQ(plant.run().value(), RunEnd::kSourcesStop);
+  const auto steps = plant.corpus_.plan(Balance::kTwoLevel, "dp=3", 1000);
+  std::vector<SourceProgress> expected(3);
+  for (const planning::PlannedStep& step : steps) {
+    for (const model::SampleMeta& member : step.members) {
+      ++expected[member.id.source.value].samples;
+      expected[member.id.source.value].tokens += member.tokens;
+    }
+  }
+  const PipelineProgress progress = plant.run_->progress();
+  ASSERT_EQ(progress.sources.size(), 3U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const SourceProgress& source = progress.sources[i];
+    EXPECT_EQ(source.samples, expected[i].samples);
+    EXPECT_EQ(source.tokens, expected[i].tokens);
+    EXPECT_EQ(source.epoch, 0U);
+    EXPECT_EQ(source.bad_records, i == 1 ? 7U : 0U);
+    EXPECT_GT(source.bytes, source.tokens * 2) << "ids of two bytes, and rows";
+    EXPECT_GT(source.busy, Duration::zero());
+  }
+}
+
+TEST(PipelineRun, TellsWhatShareASourceShallHave) {
+  Plant plant;
+  plant.options_.steps = 1;
+  ASSERT_EQ(plant.run().value(), RunEnd::kAllSteps);
+  const PipelineProgress first = plant.run_->progress();
+  ASSERT_EQ(first.sources.size(), 3U);
+  for (const SourceProgress& source : first.sources) EXPECT_DOUBLE_EQ(source.share, 1.0 / 3);
+  // In the end they have nothing more.
+  plant.options_.steps = std::nullopt;
+  ASSERT_EQ(plant.run().value(), RunEnd::kSourcesStop);
+  const PipelineProgress last = plant.run_->progress();
+  for (const SourceProgress& source : last.sources) EXPECT_EQ(source.share, 0);
+}
+
+TEST(PipelineRun, TellsWhichSourceItWaitsForAndHowLong) {
+  Plant plant;
+  plant.options_.loaders.workers = 3;
+  const std::shared_ptr<Event> go_on = plant.runtime_->make_event();
+  const auto wait_of = [](const PipelineProgress& progress, std::size_t source) {
+    return source < progress.sources.size() ? progress.sources[source].waited : Duration::zero();
+  };
+  plant.fetcher_.before = [&](const FetchOrder& order, const CallOptions& call) {
+    const bool hangs = order.step.value == 2 && order.source.value == 1;
+    return hangs ? go_on->wait(call) : Status::ok();
+  };
+  std::optional<Result<RunEnd>> end;
+  plant.prepare();
+  const auto runner =
+      plant.runtime_->spawn("run", [&](const std::stop_token&) { end = plant.run_->run({}); });
+  const Time until = plant.runtime_->now() + std::chrono::seconds(60);
+  PipelineProgress seen;
+  // It grows while the wait goes on.
+  while (wait_of(seen, 1) < std::chrono::milliseconds(20) && plant.runtime_->now() < until) {
+    seen = plant.run_->progress();
+  }
+  EXPECT_GE(wait_of(seen, 1), std::chrono::milliseconds(20));
+  EXPECT_EQ(seen.waits_for, WaitsFor::kSources);
+  EXPECT_EQ(seen.held_up_by, model::SourceId(1));
+  EXPECT_GE(seen.waited[index_of(WaitsFor::kSources)], wait_of(seen, 1));
+  go_on->set();
+  runner->join();
+  ASSERT_EQ(end->value(), RunEnd::kSourcesStop);
+  const PipelineProgress after = plant.run_->progress();
+  EXPECT_EQ(after.waits_for, WaitsFor::kNothing);
+  EXPECT_GE(wait_of(after, 1), wait_of(seen, 1));
+  Duration sum{};
+  for (const SourceProgress& source : after.sources) sum += source.waited;
+  EXPECT_LE(sum, after.waited[index_of(WaitsFor::kSources)]);
 }
 
 TEST(PipelineRun, IsTheSameForAnyNumberOfThreadsAndAnyBounds) {
@@ -180,7 +259,9 @@ TEST(PipelineRun, BadRecordsAreStruckOutAsIfNobodyHadCountedOnThem) {
     plant.options_.loaders = {.workers = threads, .order_bytes = 700};
     ASSERT_EQ(plant.run().value(), RunEnd::kSourcesStop);
     EXPECT_EQ(plant.content(), expected);
-    EXPECT_EQ(plant.run_->progress().struck, 3U);
+    const PipelineProgress progress = plant.run_->progress();
+    EXPECT_EQ(progress.struck, 3U);
+    for (const SourceProgress& source : progress.sources) EXPECT_EQ(source.bad_records, 1U);
     // The state remembers them.
     plant.session_ = store::ProducerSession::open(*plant.stream_, "main", {}).value();
     EXPECT_EQ(plant.state().struck, bad);
@@ -316,6 +397,7 @@ TEST(PipelineRun, WithoutAConsumerItWaitsAtItsLead) {
   const auto cursor = store::open_live_cursor(*plant.stream_, "job", store::Step(1), {});
   ASSERT_TRUE(cursor.is_ok()) << cursor.status().to_string();
   EXPECT_TRUE(wait_for([&] { return steps() == 3; }));
+  EXPECT_GT(plant.run_->progress().waited[index_of(WaitsFor::kConsumer)], Duration::zero());
   stop.request_stop();
   runner->join();
   EXPECT_EQ(end->value(), RunEnd::kStopped);

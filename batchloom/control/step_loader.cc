@@ -162,14 +162,30 @@ std::uint64_t StepLoader::bytes() const {
 }
 
 std::optional<model::SourceId> StepLoader::held_up_by() const {
-  return state_.read([](const State& state) -> std::optional<model::SourceId> {
-    if (state.steps.empty() || state.steps.front()->open == 0) return std::nullopt;
-    const PendingStep& step = *state.steps.front();
-    return step.out.empty() ? step.orders.back().source : step.out.front()->order.source;
-  });
+  return state_.read([](const State& state) { return held_up_by(state); });
+}
+
+std::optional<model::SourceId> StepLoader::held_up_by(const State& state) {
+  if (state.steps.empty() || state.steps.front()->open == 0) return std::nullopt;
+  const PendingStep& step = *state.steps.front();
+  return step.out.empty() ? step.orders.back().source : step.out.front()->order.source;
+}
+
+std::vector<SourceLoad> StepLoader::loads() const {
+  const Time now = runtime_.now();
+  return state_.read([&](const State& state) { return state.loads.look(held_up_by(state), now); });
 }
 
 Status StepLoader::wait_for_oldest(const CallOptions& call) {
+  const Time begin = runtime_.now();
+  state_.note([&](State& state) { state.loads.begin_wait(begin); });
+  Status come = watch_oldest(call);
+  const Time end = runtime_.now();
+  state_.note([&](State& state) { state.loads.end_wait(held_up_by(state), end); });
+  return come;
+}
+
+Status StepLoader::watch_oldest(const CallOptions& call) {
   const auto has_come = [](const State& state) { return state.steps.front()->open == 0; };
   for (;;) {
     const Time look_at = std::min(call.deadline, runtime_.now() + slow_.look_every());
@@ -209,9 +225,23 @@ void StepLoader::work(std::uint64_t number, const std::stop_token& stop) {
   for (;;) {
     const Result<std::optional<Turn>> turn = next_order(number, call);
     if (!turn.is_ok() || !*turn) return;
-    Result<Fetched> fetched = fetch(*(*turn)->out, call);
-    state_.change([&](State& state) { deliver(**turn, std::move(fetched), state); });
+    bring(**turn, call);
   }
+}
+
+void StepLoader::bring(const Turn& turn, const CallOptions& call) {
+  const Time begin = runtime_.now();
+  Result<Fetched> fetched = fetch(*turn.out, call);
+  const Time end = runtime_.now();
+  const bool has_block = fetched.is_ok() && fetched->block != nullptr;
+  const std::uint64_t bytes = has_block ? fetched->block->size_bytes() : 0;
+  state_.change([&](State& state) {
+    state.loads.brought(turn.out->order.source, bytes, end - begin);
+    if (!state.steps.empty() && state.steps.front() == turn.step) {
+      state.loads.charge(held_up_by(state), end);
+    }
+    deliver(turn, std::move(fetched), state);
+  });
 }
 
 Result<Fetched> StepLoader::fetch(OrderOut& out, const CallOptions& call) {

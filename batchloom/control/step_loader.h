@@ -30,6 +30,7 @@
 #include "batchloom/construction/sample_block.h"
 #include "batchloom/control/partition.h"
 #include "batchloom/control/slow_samples.h"
+#include "batchloom/control/source_loads.h"
 #include "batchloom/planning/planner.h"
 
 namespace batchloom::control {
@@ -102,6 +103,8 @@ class StepLoader {
   std::uint64_t bytes() const;
   /// The source that the oldest step still waits for, where it waits.
   std::optional<model::SourceId> held_up_by() const;
+  /// What loading has cost, by SourceId, up to the last source that was asked for.
+  std::vector<SourceLoad> loads() const;
 
   /// The oldest step, waiting for all of it. Its error otherwise, and the step stays; `unavailable`
   /// also where a sample takes too long, naming it and its step, which may be a later one.
@@ -135,6 +138,7 @@ class StepLoader {
     std::vector<PendingPtr> steps;  ///< Oldest first.
     std::uint64_t bytes = 0;
     std::vector<OrderOutPtr> out;  ///< All that threads have, those of forgotten steps too.
+    SourceLoads loads;
     LoaderLanes lanes;
     std::uint32_t wanted = 0;          ///< Threads.
     std::uint32_t live = 0;            ///< Threads that take orders.
@@ -157,8 +161,11 @@ class StepLoader {
   /// Nothing where this thread is to go.
   Result<std::optional<Turn>> next_order(std::uint64_t number, const CallOptions& call);
   static std::optional<Turn> take_order(State& state);
+  void bring(const Turn& turn, const CallOptions& call);
   Result<Fetched> fetch(OrderOut& out, const CallOptions& call);
   Status wait_for_oldest(const CallOptions& call);
+  Status watch_oldest(const CallOptions& call);
+  static std::optional<model::SourceId> held_up_by(const State& state);
   static void deliver(const Turn& turn, Result<Fetched> fetched, State& state);
 
   Runtime& runtime_;
