@@ -5,8 +5,11 @@
 #include <rapidcheck/gtest.h>
 #include <sys/mman.h>
 
+#include <array>
 #include <climits>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,31 @@ TEST(Crc32c, KnownValues) {
   EXPECT_EQ(crc32c(Bytes(32, std::byte{0})), 0x8a9136aau);  // RFC 3720, B.4
   EXPECT_EQ(crc32c(Bytes(32, std::byte{0xff})), 0x62a8ab43u);
 }
+
+#ifdef __x86_64__
+/// What lies in the second 16 bytes of the vector registers, all bits in one. Precondition: AVX.
+std::uint64_t upper_bits() {
+  std::array<std::uint64_t, 8> halves = {1, 1, 1, 1, 1, 1, 1, 1};
+  asm volatile(
+      "vextractf128 $1, %%ymm0, (%0)\n\t"
+      "vextractf128 $1, %%ymm1, 16(%0)\n\t"
+      "vextractf128 $1, %%ymm4, 32(%0)\n\t"
+      "vextractf128 $1, %%ymm7, 48(%0)"
+      :
+      : "r"(halves.data())
+      : "memory");
+  return std::accumulate(halves.begin(), halves.end(), std::uint64_t{0}, std::bit_or<>());
+}
+
+TEST(Crc32c, LeavesNothingInWideRegisters) {
+  if (!__builtin_cpu_supports("avx")) GTEST_SKIP() << "this CPU has none";
+  const Bytes bytes(4096, std::byte{0xa5});
+  const std::uint32_t crc = crc32c(bytes);
+  const std::uint64_t left = upper_bits();
+  EXPECT_EQ(left, 0U);
+  EXPECT_EQ(crc, crc32c_by_definition(bytes));
+}
+#endif
 
 RC_GTEST_PROP(Crc32c, IsItsDefinition, (std::vector<std::uint8_t> bytes)) {
   RC_ASSERT(crc32c(span_of(bytes)) == crc32c_by_definition(span_of(bytes)));
