@@ -80,7 +80,7 @@ RC_GTEST_PROP(TrainerView, HoldsEveryTokenWithItsLabelAndPosition, ()) {
       step_for_trainers({.seed = *rc::gen::arbitrary<std::uint64_t>(),
                          .ranks = *rc::gen::inRange(1U, 5U),
                          .samples = *rc::gen::inRange(0U, 12U),
-                         .max_tokens = 40,
+                         .max_tokens = *rc::gen::element(40U, 200U),
                          .width = *rc::gen::element(TokenWidth::k16, TokenWidth::k32)});
   Counters counters;
   BufferPool pool(1 << 20, counters);
