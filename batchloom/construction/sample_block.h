@@ -3,7 +3,9 @@
 //
 // All token ids and tensors of a block lie in one buffer, in the width of the stream's batch
 // objects. A batch object borrows them from there: between a loader and the store, payload is
-// copied once, into the block, or read into it.
+// copied once, into the block, or read into it. What is to be known of all ids (that each is below
+// vocab, and their CRC) is found out then, some KiB at a time: later each look would fetch them from
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +60,9 @@ struct SampleBlockOptions {
   model::Step step;
   model::SourceId source;
   std::uint32_t vocab = 0;  ///< Of the stream: all ids are below it.
-  /// Of all samples, where it is known: the buffer is then made once.
+  /// Of all samples, where it is known: the buffer is then made once, and so are their rows.
   std::uint64_t payload_bytes = 0;
+  std::size_t samples = 0;
 };
 
 /// One thread at a time.
@@ -83,8 +86,9 @@ class SampleBlockBuilder {
 
   /// Of a sample that add_whole() added, by its number. Valid until the next one is added.
   std::span<std::byte> tokens_of(std::size_t sample);
-  /// Whether all of these tokens are below vocab.
-  bool fits_vocab(std::size_t sample);
+  /// Looks at these tokens, once they are there: whether all are below vocab. Reckons their CRC,
+  /// too. To be called for each sample that add_whole() added, before finish().
+  bool check_whole(std::size_t sample);
 
   /// The block. Precondition: called once; no add() afterwards.
   BlockPtr finish();

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <rapidcheck/gtest.h>
 
+#include <utility>
+
+#include "batchloom/base/hash.h"
 #include "batchloom/construction/corpus_testing.h"
 
 namespace batchloom::construction {
@@ -79,6 +82,58 @@ TEST(SampleBlock, HoldsACopyInTheWidthOfTheVocabulary) {
     EXPECT_EQ(as_text(content.tensors[0].bytes), "rgb");
     EXPECT_EQ(block->samples()[1].content.next_token, 14U);
     EXPECT_EQ(TokenSpan(block->samples()[1].content.tokens, block->token_width())[3], 13U);
+  }
+}
+
+TEST(SampleBlock, KnowsTheCrcOfTokensThatWereCopied) {
+  const OneRecord record;
+  for (const std::uint32_t vocab : {15U, (1U << 16) + 1}) {
+    SampleBlockBuilder builder = builder_for(vocab);
+    ASSERT_TRUE(builder.add(OneRecord::meta(), record.part()).is_ok());
+    const BlockPtr block = builder.finish();
+    const store::SampleContent& content = block->samples()[0].content;
+    EXPECT_EQ(content.tokens_crc, crc32c(content.tokens));
+  }
+}
+
+/// Whole records of `tokens` tokens each, all of them id 7, but for the one at `place` of the last.
+struct WholeRecords {
+  std::uint32_t tokens = 1;
+  std::uint32_t place = 0;
+  std::uint16_t id = 7;
+};
+
+/// Whether the last of two is good; the block, if so.
+std::pair<bool, BlockPtr> block_of(const WholeRecords& records) {
+  SampleBlockBuilder builder = builder_for(100);
+  for (std::uint64_t number = 0; number < 2; ++number) {
+    model::SampleMeta meta;
+    meta.id.source = model::SourceId(2);
+    meta.id.index = model::RecordIndex(number);
+    meta.tokens = records.tokens;
+    meta.valid_labels = records.tokens - 1;
+    EXPECT_TRUE(builder.add_whole(meta).is_ok());
+  }
+  for (const std::size_t sample : {0U, 1U}) {
+    const std::span<std::byte> tokens = builder.tokens_of(sample);
+    EXPECT_EQ(tokens.size(), 2 * records.tokens);
+    for (std::size_t at = 0; at < tokens.size(); at += 2) store_le(std::uint16_t{7}, &tokens[at]);
+  }
+  store_le(records.id, &builder.tokens_of(1)[2 * records.place]);
+  EXPECT_TRUE(builder.check_whole(0));
+  const bool good = builder.check_whole(1);
+  return {good, builder.finish()};
+}
+
+TEST(SampleBlock, LooksAtAllOfAWholeRecord) {
+  constexpr std::uint32_t kTokens = 20'001;  // More than are looked at together.
+  for (const std::uint32_t place : {0U, 8'191U, 8'192U, 19'000U, kTokens - 1}) {
+    EXPECT_FALSE(block_of({.tokens = kTokens, .place = place, .id = 100}).first) << place;
+    const auto [good, block] = block_of({.tokens = kTokens, .place = place, .id = 99});
+    EXPECT_TRUE(good) << place;
+    for (const BlockSample& sample : block->samples()) {
+      EXPECT_EQ(sample.content.tokens_crc, crc32c(sample.content.tokens)) << place;
+    }
   }
 }
 

@@ -64,8 +64,10 @@ class RecordFetcher::Order {
   }
 
   construction::SampleBlockOptions options() const {
-    construction::SampleBlockOptions options{
-        .step = order_.step, .source = order_.source, .vocab = fetcher_.vocab_};
+    construction::SampleBlockOptions options{.step = order_.step,
+                                             .source = order_.source,
+                                             .vocab = fetcher_.vocab_,
+                                             .samples = order_.samples.size()};
     for (const model::SampleMeta& sample : order_.samples) {
       options.payload_bytes += store::token_bytes(width_) * sample.tokens;
       for (const std::uint32_t patches : sample.image_patches) {
@@ -81,9 +83,11 @@ class RecordFetcher::Order {
     for (const model::SampleMeta& sample : order_.samples) {
       wanted.push_back({source_.locate(sample.id.index), &sample});
     }
-    std::ranges::sort(wanted, {}, [](const Wanted& one) {
+    const auto in_place = [](const Wanted& one) {
       return std::tuple(one.place.shard, one.place.record, one.sample->id.part);
-    });
+    };
+    // Planned by id, they are so already, but where a source begins anew.
+    if (!std::ranges::is_sorted(wanted, {}, in_place)) std::ranges::sort(wanted, {}, in_place);
     return wanted;
   }
 
@@ -182,7 +186,7 @@ class RecordFetcher::Order {
     note(wanted.front(), FetchStage::kReadMany);
     BL_RETURN_IF_ERROR(file.read_all(stretches_of(wanted, first), call_));
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      if (builder_.fits_vocab(first + i)) continue;
+      if (builder_.check_whole(first + i)) continue;
       BL_ASSIGN_OR_RETURN(const bool good, read_record(reader, wanted[i]));
       if (!good) continue;
       return Status::conflict(fmt::format(

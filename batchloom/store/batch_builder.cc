@@ -133,6 +133,12 @@ Status BatchBuilder::check_step(std::uint32_t position) const {
   return Status::ok();
 }
 
+/// Of `tokens`, some or all of the sample's.
+std::uint32_t tokens_crc(const SampleContent& content, ByteSpan tokens) {
+  const bool is_known = content.tokens_crc && tokens.size() == content.tokens.size();
+  return is_known ? *content.tokens_crc : crc32c(tokens);
+}
+
 void BatchBuilder::prepare_steps() {
   index_.identity = options_.identity;
   index_.token_width = options_.token_width;
@@ -152,7 +158,8 @@ void BatchBuilder::add_piece(std::uint32_t position, const model::Piece& piece, 
                              ColumnsDraft& columns) {
   const StepContent& step = steps_[position];
   const model::PlanSample& sample = step.plan->samples[piece.sample.value];
-  const PieceContent cut = cut_piece(piece, options_.token_width, step.samples[piece.sample.value]);
+  const SampleContent& content = step.samples[piece.sample.value];
+  const PieceContent cut = cut_piece(piece, options_.token_width, content);
 
   // Together: a CRC of few bytes costs as much as one of a few hundred.
   columns.small.resize(sizeof(std::uint32_t) + kLabelIntervalBytes * cut.labels.size());
@@ -165,7 +172,7 @@ void BatchBuilder::add_piece(std::uint32_t position, const model::Piece& piece, 
     out += kLabelIntervalBytes;
   }
   const ByteSpan small(columns.small.data(), out);
-  std::uint32_t crc = crc32c(small, crc32c(cut.tokens));
+  std::uint32_t crc = crc32c(small, tokens_crc(content, cut.tokens));
   payload_bytes_ += cut.tokens.size() + small.size();
   for (const SampleTensor& tensor : cut.tensors) {
     crc = crc32c(tensor.bytes, crc);

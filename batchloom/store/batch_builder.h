@@ -8,7 +8,7 @@
 //  3. The index follows, the footer, and last the run table, which had to know where the runs lie.
 //
 // Token ids and tensors are not copied: the object is a list of parts that borrows them, ready to
-// be put. Their bytes are read once, for the CRC.
+// be put. Their bytes are read once, for the CRC, or not at all where that came with them.
 #pragma once
 
 #include <cstdint>
@@ -41,6 +41,9 @@ struct SampleContent {
   /// where next_token is absent). They must add up to the sample's `valid_labels`.
   std::optional<std::vector<LabelInterval>> labels;
   std::vector<SampleTensor> tensors;  ///< By ascending token.
+  /// CRC-32C of `tokens`, where whoever brought them reckoned it while they were in a cache. It
+  /// goes into the object as it is; where it is wrong, readers refuse the object.
+  std::optional<std::uint32_t> tokens_crc = {};
 };
 
 /// One step: the plan, and per plan.samples its payload and where it came from.

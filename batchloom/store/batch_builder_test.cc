@@ -9,6 +9,7 @@
 #include <numeric>
 #include <string>
 
+#include "batchloom/base/hash.h"
 #include "batchloom/model/plan_digest.h"
 #include "batchloom/model/plan_testing.h"
 #include "batchloom/store/batch_testing.h"
@@ -114,6 +115,43 @@ BuiltBatch build_from_arena(const Bytes& arena) {
                              .token_width = TokenWidth::k16,
                              .origin = {.sources = {{"web", 1}}}};
   return build_batch(options, std::span(&content, 1)).value();
+}
+
+/// Of reading each run of the object.
+std::vector<Status> run_statuses(const TestBatch& batch, const BuiltBatch& built) {
+  const auto object = std::make_shared<const Bytes>(object_of(built));
+  const BatchContext context = context_of(batch.options.identity, built);
+  const auto rows = rows_of(context, *object);
+  std::vector<Status> statuses;
+  for (HdpRank rank(0); rank.value < built.ranks; ++rank) {
+    for (std::uint32_t position = 0; position < built.steps; ++position) {
+      const RunRow row = rows[rank.value][position];
+      const ExpectedRun expected{context.key, context.identity, position, rank, row};
+      statuses.push_back(decode_run(expected, object, row.offset_bytes).status());
+    }
+  }
+  return statuses;
+}
+
+RC_GTEST_PROP(BatchBuilderTokensCrc, ChangesNothingWhereItIsRight, ()) {
+  TestBatch batch = random_batch(*any_batch_shape());
+  const Bytes without = object_of(batch.build());
+  for (TestStep& step : batch.steps) {
+    for (SampleContent& sample : step.samples) sample.tokens_crc = crc32c(sample.tokens);
+  }
+  RC_ASSERT(object_of(batch.build()) == without);
+}
+
+TEST(BatchBuilderTokensCrc, GoesIntoTheObjectAsItIs) {
+  TestBatch batch;
+  batch.options = {.identity = test_identity(),
+                   .token_width = TokenWidth::k16,
+                   .origin = {.sources = {{"web", 1}}}};
+  batch.steps.push_back(make_step(packed_plan({.samples = 3, .tokens = 5}), TokenWidth::k16, 1));
+  EXPECT_TRUE(run_statuses(batch, batch.build())[0].is_ok());
+  SampleContent& sample = batch.steps[0].samples[1];
+  sample.tokens_crc = crc32c(sample.tokens) + 1;
+  EXPECT_TRUE(run_statuses(batch, batch.build())[0].is(ErrorKind::kCorruption));
 }
 
 TEST(BatchBuilderParts, NeighboursInMemoryBecomeOne) {
