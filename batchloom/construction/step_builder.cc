@@ -40,12 +40,25 @@ Status check_blocks(const StepInput& step, store::TokenWidth width) {
   return Status::ok();
 }
 
+/// Loaders bring samples by id, as they are planned, but for blocks of several passes or of long
+/// records: mostly the blocks alone are to be sorted.
 std::vector<const BlockSample*> samples_by_id(std::span<const BlockPtr> blocks) {
-  std::vector<const BlockSample*> samples;
+  std::vector<const SampleBlock*> sorted;
+  std::size_t count = 0;
   for (const BlockPtr& block : blocks) {
+    if (block->samples().empty()) continue;
+    sorted.push_back(block.get());
+    count += block->samples().size();
+  }
+  const auto first_id = [](const SampleBlock* block) { return block->samples().front().meta.id; };
+  std::ranges::sort(sorted, {}, first_id);
+  std::vector<const BlockSample*> samples;
+  samples.reserve(count);
+  for (const SampleBlock* block : sorted) {
     for (const BlockSample& sample : block->samples()) samples.push_back(&sample);
   }
-  std::ranges::sort(samples, {}, [](const BlockSample* sample) { return sample->meta.id; });
+  const auto id = [](const BlockSample* sample) { return sample->meta.id; };
+  if (!std::ranges::is_sorted(samples, {}, id)) std::ranges::sort(samples, {}, id);
   return samples;
 }
 
@@ -53,7 +66,8 @@ std::vector<const SampleMeta*> members_by_id(std::span<const SampleMeta> members
   std::vector<const SampleMeta*> result;
   result.reserve(members.size());
   for (const SampleMeta& member : members) result.push_back(&member);
-  std::ranges::sort(result, {}, [](const SampleMeta* member) { return member->id; });
+  const auto id = [](const SampleMeta* member) { return member->id; };
+  if (!std::ranges::is_sorted(result, {}, id)) std::ranges::sort(result, {}, id);
   return result;
 }
 
@@ -136,14 +150,18 @@ Result<StepSamples> match_samples(const StepInput& step, store::TokenWidth width
   StepSamples samples;
   samples.contents.reserve(found.size());
   samples.origins.reserve(found.size());
+  auto at = found.begin();  // Of the next sample, where the plan has them by id.
   for (const model::PlanSample& planned : step.planned.layout.plan.samples) {
-    const auto at = std::ranges::lower_bound(
-        found, planned.id, {}, [](const BlockSample* sample) { return sample->meta.id; });
+    if (at == found.end() || (*at)->meta.id != planned.id) {
+      at = std::ranges::lower_bound(found, planned.id, {},
+                                    [](const BlockSample* sample) { return sample->meta.id; });
+    }
     if (at == found.end() || (*at)->meta.id != planned.id) {
       return sample_error(step.planned.step, planned.id, "is in the plan, and no member");
     }
     samples.contents.push_back((*at)->content);
     samples.origins.push_back((*at)->meta);
+    ++at;
   }
   return samples;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace batchloom::planning {
 
@@ -31,11 +32,26 @@ std::vector<model::PlanSample> plan_samples_of(std::span<const model::SampleMeta
 
 namespace {
 
+/// Ids alone are moved about while they are sorted.
+template <class Sample>
+std::vector<Sample> sorted_by_id(std::vector<Sample>& samples) {
+  struct Row {
+    model::SampleId id;
+    std::size_t place = 0;
+  };
+  std::vector<Row> rows;
+  rows.reserve(samples.size());
+  for (const Sample& sample : samples) rows.push_back({sample.id, rows.size()});
+  std::ranges::sort(rows, {}, &Row::id);
+  std::vector<Sample> sorted;
+  sorted.reserve(samples.size());
+  for (const Row& row : rows) sorted.push_back(std::move(samples[row.place]));
+  return sorted;
+}
+
 template <class Sample>
 Status sort_and_check(std::vector<Sample>& samples) {
-  if (!std::ranges::is_sorted(samples, {}, &Sample::id)) {
-    std::ranges::sort(samples, {}, &Sample::id);
-  }
+  if (!std::ranges::is_sorted(samples, {}, &Sample::id)) samples = sorted_by_id(samples);
   for (std::size_t i = 0; i < samples.size(); ++i) {
     if (samples[i].tokens == 0) {
       return Status::invalid(fmt::format("sample {} has no tokens", to_string(samples[i].id)));

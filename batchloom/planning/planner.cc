@@ -9,6 +9,7 @@
 #include "batchloom/planning/graph_check.h"
 #include "batchloom/planning/graph_mixture.h"
 #include "batchloom/planning/mixture.h"
+#include "batchloom/planning/plan_samples.h"
 
 namespace batchloom::planning {
 namespace {
@@ -55,6 +56,7 @@ Result<std::optional<PlannedStep>> plan_step(const GraphSpec& graph, const Plann
                                              Metadata& metadata, const model::Topology& topology) {
   BL_ASSIGN_OR_RETURN(std::optional<StepMembers> drawn, draw_step(graph, state, metadata));
   if (!drawn) return std::optional<PlannedStep>();
+  BL_RETURN_IF_ERROR(sort_by_id(drawn->members));  // Once for all who want them so.
   BL_ASSIGN_OR_RETURN(GraphPlan layout, lay_out(graph, topology, drawn->members));
   return std::optional<PlannedStep>(PlannedStep{.step = drawn->step,
                                                 .members = std::move(drawn->members),

@@ -49,7 +49,7 @@ struct StepMembers {
 /// A step, and how it is laid out.
 struct PlannedStep {
   model::Step step;
-  std::vector<model::SampleMeta> members;  ///< As in StepMembers; the plan has them by id.
+  std::vector<model::SampleMeta> members;  ///< By id, as the plan has them.
   GraphPlan layout;
   bool last = false;
   PlannerState next;

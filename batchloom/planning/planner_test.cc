@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <vector>
@@ -124,6 +125,21 @@ TEST_F(PlannerRuns, MembershipDependsOnNeitherTopologyNorBalance) {
                                       records_, "dp=2 cp=2");
   EXPECT_EQ(run.members, both.members);
   EXPECT_EQ(run.states, both.states);
+}
+
+TEST_F(PlannerRuns, MembersAreThoseDrawnById) {
+  const model::Topology topology = model::Topology::parse("dp=4 tp=2").value();
+  PlannerState state = first_state(two_level_, records_).value();
+  for (int step = 0; step < 20; ++step) {
+    std::vector<model::SampleMeta> drawn = draw_step(two_level_, state, records_).value()->members;
+    const auto planned = plan_step(two_level_, state, records_, topology).value();
+    EXPECT_NE(planned->members, drawn) << "in another order";
+    std::ranges::sort(drawn, {}, &model::SampleMeta::id);
+    EXPECT_EQ(planned->members, drawn);
+    EXPECT_TRUE(std::ranges::equal(planned->members, planned->layout.plan.samples, {},
+                                   &model::SampleMeta::id, &model::PlanSample::id));
+    state = planned->next;
+  }
 }
 
 /// A source's share of the tokens of steps [begin, end).
