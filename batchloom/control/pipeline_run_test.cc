@@ -193,7 +193,8 @@ TEST(PipelineRun, IsTheSameWhileThreadsComeAndGo) {
   const auto expected = undisturbed({}, shape);
   ASSERT_GT(expected.size(), 30U);
   Plant plant(shape);
-  plant.options_.loaders = {.workers = 1, .order_bytes = 700};
+  // Few steps ahead, so that most are loaded after the change.
+  plant.options_.loaders = {.workers = 1, .bytes_max = 30'000, .order_bytes = 700};
   // Whatever is measured counts as waiting, and every step as one that was waited for: so threads
   // become as many as there may be.
   plant.options_.scaling = LoaderScalerOptions{
