@@ -250,6 +250,7 @@ class Parser {
  public:
   explicit Parser(std::string_view version) : line_(version) {
     add("", "run", "make a stream from the sources of a pipeline", define_run);
+    add("", "top", "show what a run does, as it does it", define_top);
     add("", "index", "tokenize and count what a pipeline reads, once", define_index);
     add("", "produce", "write synthetic batches to a stream", define_produce);
     add("", "consume", "read a stream as one of its ranks does", define_consume);

@@ -21,6 +21,7 @@
 #include "batchloom/store/open_url.h"
 #include "batchloom/store/pins.h"
 #include "cli/command_line.h"
+#include "cli/host_port.h"
 
 namespace batchloom::cli {
 
@@ -233,7 +234,15 @@ struct RunPipeline {
   std::optional<store::Step> change_from;
   std::optional<Duration> reclaim_every = std::chrono::seconds(10);
   Duration sample_timeout = control::SlowSampleOptions().sample_max;
+  std::optional<HostPort> metrics;  ///< Served there; absent: not served.
   bool json = false;
+};
+
+/// `batchloom top HOST:PORT [--once] [--every TIME]`
+struct Top {
+  HostPort place;  ///< Of a run that serves its metrics.
+  bool once = false;
+  Duration every = std::chrono::seconds(1);
 };
 
 /// `batchloom index FILE`
@@ -265,7 +274,7 @@ using Command =
     std::variant<StoreInit, StoreLs, StoreShow, StoreVerify, StoreFence, StoreProbe, StoreGc,
                  StorePin, StoreUnpin, StorePins, StoreSkip, StoreEnd, StoreReopen, StateShow,
                  StateDiff, Produce, Consume, SimBatches, SimStore, Whatif, PlanExplain, Calibrate,
-                 Explain, RunPipeline, IndexSources>;
+                 Explain, RunPipeline, IndexSources, Top>;
 
 /// `args` are those of main(), the program's name first. `version` is what --version says.
 std::variant<Command, Answer> parse_args(std::span<const char* const> args,

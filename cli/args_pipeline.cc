@@ -2,6 +2,8 @@
 // The options of what takes a pipeline file.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "batchloom/base/quantity.h"
 #include "cli/define.h"
 
@@ -40,6 +42,19 @@ Status parse_reclaim(const std::string& text, std::optional<Duration>& pause) {
       "--reclaim-every: '{}' is neither a time, as 200ms, 5s or 10min, nor never", text));
 }
 
+/// URLs of metrics will do.
+Status parse_top_place(std::string_view text, HostPort& place) {
+  std::string_view bare = text;
+  if (constexpr std::string_view kHttp = "http://"; bare.starts_with(kHttp)) {
+    bare.remove_prefix(kHttp.size());
+    bare = bare.substr(0, std::min(bare.find('/'), bare.size()));
+  }
+  BL_ASSIGN_OR_RETURN(place, parse_host_port("HOST:PORT", bare));
+  if (place.port != 0) return Status::ok();
+  return Status::invalid(fmt::format(
+      "HOST:PORT: '{}' has no port; the run's log says at which one it serves metrics", text));
+}
+
 Status parse_sample_timeout(const std::string& text, Duration& timeout) {
   const std::optional<Duration> time = parse_duration(text);
   if (!time || *time <= Duration::zero()) {
@@ -76,7 +91,25 @@ void define_run(Options& options, RunPipeline& run) {
       "--sample-timeout", "TIME",
       "end where the storage of a sample or a source does not answer for so long (default: 10min)",
       [&run](const std::string& text) { return parse_sample_timeout(text, run.sample_timeout); });
+  options.text("--metrics", "HOST:PORT",
+               "serve metrics in Prometheus' form there, as 127.0.0.1:9464; port 0: any free one",
+               [&run](const std::string& text) {
+                 BL_ASSIGN_OR_RETURN(run.metrics, parse_host_port("--metrics", text));
+                 return Status::ok();
+               });
   options.flag("--json", "print the result as JSON", run.json);
+}
+
+void define_top(Options& options, Top& top) {
+  options.argument("HOST:PORT", "where a run serves its metrics (batchloom run --metrics)",
+                   [&top](const std::string& text) { return parse_top_place(text, top.place); });
+  options.flag("--once", "print one view, with rates of the whole run, and end", top.once);
+  options.duration("--every", "pause between two views (default: 1s)",
+                   [&top](Duration pause) { top.every = pause; });
+  options.check([&top] {
+    if (top.every > Duration::zero()) return Status::ok();
+    return Status::invalid("--every: a pause of nothing would never let the run rest");
+  });
 }
 
 void define_index(Options& options, IndexSources& index) {

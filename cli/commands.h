@@ -47,6 +47,8 @@ Status run(const Explain& args, Runtime& runtime);
 /// Ends well after SIGINT and SIGTERM, too: at the end of a step.
 Status run(const RunPipeline& args, Runtime& runtime);
 Status run(const IndexSources& args, Runtime& runtime);
+/// Ends well where the run ends, and after SIGINT, SIGTERM and q.
+Status run(const Top& args, Runtime& runtime);
 
 /// Writes to stdout; main() finds out whether that worked.
 void print(std::string_view text);

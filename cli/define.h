@@ -40,5 +40,6 @@ void define_calibrate(Options& options, Calibrate& calibrate);
 void define_run(Options& options, RunPipeline& run);
 void define_index(Options& options, IndexSources& index);
 void define_explain(Options& options, Explain& explain);
+void define_top(Options& options, Top& top);
 
 }  // namespace batchloom::cli

@@ -9,8 +9,10 @@
 #include "batchloom/control/pipeline.h"
 #include "cli/commands.h"
 #include "cli/indexing.h"
+#include "cli/metrics_server.h"
 #include "cli/pipeline_inputs.h"
 #include "cli/progress_line.h"
+#include "cli/run_metrics.h"
 #include "cli/stop_signals.h"
 
 namespace batchloom::cli {
@@ -70,6 +72,30 @@ Fields describe_run(const control::PipelineProgress& progress, control::RunEnd e
   return fields;
 }
 
+void warn_of_bad_records(const control::PipelineConfig& config,
+                         const std::vector<std::uint64_t>& by_source) {
+  for (std::size_t i = 0; i < by_source.size(); ++i) {
+    if (by_source[i] == 0) continue;
+    log_warning(fmt::format("source '{}': {} bad records are left out (batchloom index names one)",
+                            config.sources[i].name, by_source[i]));
+  }
+}
+
+RunLook look_at(const control::Pipeline& pipeline, store::OpenStore& store, Duration since) {
+  return {.progress = pipeline.progress(),
+          .seconds = std::chrono::duration<double>(since).count(),
+          .counters = store.counters().snapshot()};
+}
+
+/// Null where nobody asked for it.
+Result<std::unique_ptr<MetricsServer>> serve_metrics(const std::optional<HostPort>& place) {
+  if (!place) return std::unique_ptr<MetricsServer>();
+  auto server = MetricsServer::start(*place, build_metrics);
+  if (!server.is_ok()) return server.status().with_context("--metrics");
+  log_info(fmt::format("metrics at {}", (*server)->url()));
+  return server;
+}
+
 }  // namespace
 
 Status run(const RunPipeline& args, Runtime& runtime) {
@@ -77,6 +103,8 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   store::StoreLocation location{.url = config.store.url, .folder = {}, .fsync = args.fsync};
   BL_ASSIGN_OR_RETURN(location.folder, store::parse_store_url(config.store.url));
   const StopSignals signals(runtime);
+  // Before anything is read or written: a port that is taken is not to cost an hour of indexing.
+  BL_ASSIGN_OR_RETURN(const auto metrics, serve_metrics(args.metrics));
   const CallOptions until_signal{.deadline = kNever, .stop = signals.token()};
   const control::SlowLimits limits{.wait_max = args.sample_timeout};
   const std::uint32_t workers = config.limits.workers.value_or(default_workers());
@@ -107,16 +135,14 @@ Status run(const RunPipeline& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const auto pipeline, std::move(begun));
   log_info(fmt::format("{}: term {}, goes on at step {}", location.url,
                        pipeline->session().term().value, pipeline->progress().next_step.value));
-  const std::vector<std::uint64_t> bad = opened.sources->bad_records();
-  for (std::size_t i = 0; i < bad.size(); ++i) {
-    if (bad[i] == 0) continue;
-    log_warning(fmt::format("source '{}': {} bad records are left out (batchloom index names one)",
-                            config.sources[i].name, bad[i]));
-  }
+  warn_of_bad_records(config, opened.sources->bad_records());
   const Time begin = runtime.now();
   Result<control::RunEnd> end = control::RunEnd::kStopped;
   {
     const ProgressLine line(runtime, config, *pipeline);
+    const ShownMetrics shown(metrics.get(), [&] {
+      return run_metrics(config, look_at(*pipeline, *store, runtime.now() - begin));
+    });
     end = pipeline->run(signals.token());
   }
   if (!end.is_ok()) {

@@ -35,8 +35,8 @@ class PooledBuffer {
 };
 
 /// Keeps buffers that nobody uses, for the next user of about as many bytes: memory fresh from the
-/// kernel costs a fault a page. Each has pages of its own, which go back to the kernel. What is in use is its user's to bound. Counters:
-/// client_buffers_made, client_buffers_reused. Thread-safe.
+/// kernel costs a fault a page. Each has pages of its own, which go back to the kernel. What is in
+/// use is its user's to bound. Counters: client_buffers_made, client_buffers_reused. Thread-safe.
 class BufferPool {
  public:
   /// At most so many bytes are kept, or the two buffers that were given back last, whatever their
