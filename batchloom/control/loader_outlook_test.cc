@@ -8,7 +8,9 @@
 
 #include "batchloom/base/sim_runtime.h"
 #include "batchloom/construction/corpus_testing.h"
+#include "batchloom/control/loader_scaler.h"
 #include "batchloom/control/pipeline_run_testing.h"
+#include "batchloom/control/step_demand.h"
 
 namespace batchloom::control {
 namespace {
@@ -106,6 +108,27 @@ TEST(LoaderOutlook, ThreadsFollowFromCostsAndTheMix) {
   double tokens = 0;
   for (std::size_t i = 0; i < 3; ++i) tokens += outlook.demands[i].samples * costs[i].tokens;
   EXPECT_NEAR(tokens, static_cast<double>(measuring.corpus.shape().step_tokens), 1e-6);
+}
+
+TEST(LoaderOutlook, IsWhatARunThatIsWaitedForComesTo) {
+  Measuring measuring;
+  const auto graph = measuring.corpus.graph(planning::Balance::kNone);
+  const auto costs = measuring.measure(std::chrono::hours(1)).value();
+  const LoaderScalerOptions options{.limits = {.cores = 4}};
+  const auto outlook =
+      foresee_loaders(*graph.mix, measuring.corpus, costs, options.limits, options.horizon_steps)
+          .value();
+  LoaderScaler scaler(mix_of_records(*graph.mix, measuring.corpus), 1, options);
+  std::optional<ScaleChange> change;
+  for (std::uint64_t step = 0; step < 20 && !change; ++step) {
+    change = scaler.after({.step = model::Step(step),
+                           .members = {},
+                           .took = milliseconds(10),
+                           .waited = milliseconds(10)},
+                          costs, {});
+  }
+  ASSERT_TRUE(change);
+  EXPECT_EQ(change->partition, outlook.partition);
 }
 
 TEST(LoaderOutlook, LoadersHaveHalfOfTheMemory) {

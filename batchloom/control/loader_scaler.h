@@ -52,6 +52,13 @@ struct StepSeen {
   Duration waited{0};  ///< Of that, for loaders, while there was too little ahead of consumers.
 };
 
+/// Whether consumers notice how long loading takes, and `waited` counts: too little is ahead of
+/// them. Where half of the lead or more is loaded, each step is waited for because it was only just
+/// asked for. `steps`: with the loaders; `lead`: absent without a bound.
+constexpr bool loaders_are_behind(std::uint64_t steps, std::optional<std::uint64_t> lead) {
+  return !lead || 2 * steps > *lead;
+}
+
 struct ScaleChange {
   Partition partition;
   std::string why;

@@ -223,6 +223,14 @@ TEST_F(ScalerTest, OneStepThatIsWaitedForDoesSoAtOnce) {
   EXPECT_THAT(change->why, HasSubstr("and steps wait for samples"));
 }
 
+TEST(LoaderScaler, LoadersAreBehindWhileLessThanHalfOfTheLeadIsLoaded) {
+  EXPECT_FALSE(loaders_are_behind(1, 32)) << "as far ahead as may be";
+  EXPECT_FALSE(loaders_are_behind(16, 32));
+  EXPECT_TRUE(loaders_are_behind(17, 32));
+  EXPECT_TRUE(loaders_are_behind(1, 1));
+  EXPECT_TRUE(loaders_are_behind(1, std::nullopt)) << "nobody's pace";
+}
+
 TEST_F(ScalerTest, AWaitThatIsShortIsNone) {
   settle(0.05);
   EXPECT_FALSE(step(0.05, 0.002));

@@ -136,7 +136,6 @@ class PipelineRun::Impl {
     return waiting_for(WaitsFor::kConstructors, [&] { return pool_.flush(call); });
   }
   Status plan();
-  bool loaders_are_behind() const;
   Status hand_on(const CallOptions& call);
   Status strike(const LoadedStep& loaded);
   void forget_planned();
@@ -242,16 +241,10 @@ Status PipelineRun::Impl::plan() {
   return Status::ok();
 }
 
-/// Whether it matters to others how long loading takes. Where half of the lead or more is built
-/// already, each step is waited for because it was only just asked for.
-bool PipelineRun::Impl::loaders_are_behind() const {
-  if (planned_ || loader_.steps() >= kStepsAhead) return true;
-  return !options_.lead.lead || 2 * loader_.steps() > *options_.lead.lead;
-}
-
 Status PipelineRun::Impl::hand_on(const CallOptions& call) {
   Runtime& runtime = roles_.stream.runtime();
-  const bool behind = loaders_are_behind();
+  const bool is_full = planned_ || loader_.steps() >= kStepsAhead;
+  const bool behind = is_full || loaders_are_behind(loader_.steps(), options_.lead.lead);
   const Time asked = runtime.now();
   BL_ASSIGN_OR_RETURN(LoadedStep loaded,
                       waiting_for(WaitsFor::kSources, [&] { return loader_.next(call); }));
