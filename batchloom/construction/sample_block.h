@@ -3,9 +3,9 @@
 //
 // All token ids and tensors of a block lie in one buffer, in the width of the stream's batch
 // objects. A batch object borrows them from there: between a loader and the store, payload is
-// copied once, into the block, or read into it. What is to be known of all ids (that each is below
-// vocab, and their CRC) is found out then, some KiB at a time: later each look would fetch them
-// from memory.
+// copied once, into the block, or read into it. What is to be known of all ids (whether each is
+// below vocab, and their CRC) is found out then, some KiB at a time: later, each look would fetch
+// them from memory.
 #pragma once
 
 #include <cstdint>
