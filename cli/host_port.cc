@@ -20,7 +20,7 @@ using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 Result<Addresses> look_up(const HostPort& place, int flags) {
   addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
+  hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
@@ -44,26 +44,22 @@ std::string_view hint_of(int error) {
 }  // namespace
 
 std::string HostPort::to_text() const {
-  const bool is_ipv6 = host.find(':') != std::string::npos;
-  return is_ipv6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+  return fmt::format("{}:{}", host, port);
 }
 
 Result<HostPort> parse_host_port(std::string_view what, std::string_view text) {
   const auto refuse = [&] {
     return Status::invalid(fmt::format(
-        "{}: '{}' is no HOST:PORT, as 127.0.0.1:9464, [::1]:9464 or localhost:9464", what, text));
+        "{}: '{}' is no HOST:PORT of IPv4, as 127.0.0.1:9464 or localhost:9464", what, text));
   };
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return refuse();
-  std::string_view host = text.substr(0, colon);
-  const bool has_brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
-  if (has_brackets) host = host.substr(1, host.size() - 2);
-  const bool is_ipv6 = host.find(':') != std::string_view::npos;
+  const std::string_view host = text.substr(0, colon);
   const std::optional<std::uint64_t> port = parse_number(text.substr(colon + 1));
-  constexpr std::string_view kNeverInHosts = "[]/ \t\n";
+  constexpr std::string_view kNeverInHosts = ":[]/ \t\n";
   const bool is_host = !host.empty() && host.find_first_of(kNeverInHosts) == std::string::npos &&
                        host.find('\0') == std::string::npos;
-  if (!is_host || is_ipv6 != has_brackets || !port || *port > UINT16_MAX) return refuse();
+  if (!is_host || !port || *port > UINT16_MAX) return refuse();
   return HostPort{.host = std::string(host), .port = static_cast<std::uint16_t>(*port)};
 }
 

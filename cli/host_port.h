@@ -9,22 +9,23 @@
 
 namespace batchloom::cli {
 
-/// Where something listens, as it was given.
+/// Where something listens, as it was given. Of IPv4: the server's library, as distributions build
+/// it, knows nothing else.
 struct HostPort {
-  std::string host;  ///< A name or an address, without brackets; never empty.
+  std::string host;  ///< A name or an address; never empty.
   std::uint16_t port = 0;
 
-  /// "127.0.0.1:9464", "[::1]:9464".
+  /// "127.0.0.1:9464".
   std::string to_text() const;
 
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
-/// "127.0.0.1:9464", "[::1]:9464", "localhost:0". `invalid`, naming `what`, for all else.
+/// "127.0.0.1:9464", "localhost:0". `invalid`, naming `what`, for all else.
 Result<HostPort> parse_host_port(std::string_view what, std::string_view text);
 
 /// The first of its addresses, as numbers; the port stays. Blocks for as long as resolving takes.
-/// `invalid` where there is no such host.
+/// `invalid` where there is no such host, or none of IPv4.
 Result<HostPort> resolve(const HostPort& place);
 
 /// Whether somebody may listen there. `invalid`, saying why, where the address is not of this host,

@@ -79,6 +79,8 @@ class MetricsServer::Impl {
   const std::unique_ptr<prometheus::Exposer> exposer_;  // Goes first: it joins who collects.
 };
 
+MetricsServer::MetricsServer(std::unique_ptr<Impl> impl, std::string url)
+    : impl_(std::move(impl)), url_(std::move(url)) {}
 MetricsServer::~MetricsServer() = default;
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::start(const HostPort& place, Look look) {

@@ -42,8 +42,7 @@ class MetricsServer {
  private:
   class Collector;
   class Impl;
-  explicit MetricsServer(std::unique_ptr<Impl> impl, std::string url)
-      : impl_(std::move(impl)), url_(std::move(url)) {}
+  MetricsServer(std::unique_ptr<Impl> impl, std::string url);
 
   std::unique_ptr<Impl> impl_;
   const std::string url_;

@@ -203,11 +203,11 @@ def nothing_was_written(folder: Path) -> bool:
     return sorted(path.name for path in folder.iterdir()) == ["0.jsonl", "1.jsonl", "p.toml"]
 
 
-@pytest.mark.parametrize("place", ["", "9464", "localhost", "localhost:http", "::1:0", "a:65536"])
+@pytest.mark.parametrize("place", ["", "9464", "localhost", "localhost:http", "[::1]:0", "a:65536"])
 def test_what_is_no_place_is_wrong_usage(folder: Path, place: str) -> None:
     said = refuse("run", "p.toml", f"--metrics={place}")
     if place:
-        assert f"--metrics: '{place}' is no HOST:PORT, as 127.0.0.1:9464" in said
+        assert f"--metrics: '{place}' is no HOST:PORT of IPv4, as 127.0.0.1:9464" in said
     assert nothing_was_written(folder)
 
 
