@@ -303,11 +303,12 @@ Status PipelineRun::Impl::commit(std::span<const store::PendingBatch> batches,
 }
 
 PipelineProgress PipelineRun::Impl::progress() const {
+  // First: so what was waited for single sources is never more than for all.
+  const std::vector<SourceLoad> loads = loader_.loads();
   PipelineProgress progress = book_.progress(roles_.stream.runtime().now());
   progress.memory_bytes = loader_.bytes() + pool_.pending_bytes();
   progress.loader_threads = loader_.workers();
   progress.held_up_by = loader_.held_up_by();
-  const std::vector<SourceLoad> loads = loader_.loads();
   if (progress.sources.size() < loads.size()) progress.sources.resize(loads.size());
   for (std::size_t i = 0; i < loads.size(); ++i) {
     SourceProgress& source = progress.sources[i];
