@@ -19,7 +19,7 @@ JOBS = os.cpu_count() or 1
 
 TORCH = ("scripts/setup", "--torch")
 TEN_KILLS_EACH = ("--producer-kills=10", "--consumer-kills=10")
-BENCHMARKS = ("commit", "memory", "pipeline", "planner", "sidecars", "start", "store")
+BENCHMARKS = ("commit", "memory", "partition", "pipeline", "planner", "sidecars", "start", "store")
 
 Command = tuple[str, ...]
 
