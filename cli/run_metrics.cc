@@ -79,6 +79,7 @@ void add_steps(const control::PipelineConfig& config, const RunLook& look, Famil
   to.gauge("struck_records", "Records struck out in the life of the stream.", number(now.struck));
   to.gauge("memory_bytes", "What loaders and constructors hold.", number(now.memory_bytes));
   to.gauge("memory_max_bytes", "What they may hold.", number(config.limits.memory_bytes));
+  to.gauge("loader_threads", "Threads that bring samples.", number(now.loader_threads));
   to.gauge("imbalance_drawn_ratio",
            "Work of the slowest rank over the mean, dealt as drawn; mean over steps.",
            now.imbalance_before);

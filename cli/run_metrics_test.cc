@@ -35,6 +35,7 @@ RunLook busy_run() {
   now.bytes = 5000;
   now.struck = 3;
   now.memory_bytes = 700;
+  now.loader_threads = 6;
   now.imbalance_before = 1.75;
   now.imbalance_after = 1.25;
   now.lead = 12;
@@ -87,6 +88,7 @@ TEST(RunMetrics, AreWhatTheRunIs) {
   is("batchloom_struck_records", "", 3);
   is("batchloom_memory_bytes", "", 700);
   is("batchloom_memory_max_bytes", "", 1000);
+  is("batchloom_loader_threads", "", 6);
   is("batchloom_imbalance_drawn_ratio", "", 1.75);
   is("batchloom_imbalance_planned_ratio", "", 1.25);
   is("batchloom_wait_seconds_total", "consumer", 1.5);

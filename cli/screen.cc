@@ -3,6 +3,7 @@
 
 #include <poll.h>
 #include <sys/ioctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "cli/commands.h"
+#include "cli/stop_signals.h"
 
 namespace batchloom::cli {
 namespace {
@@ -20,6 +22,15 @@ constexpr std::string_view kEnd = "\x1b[?25h\x1b[?1049l";
 constexpr std::string_view kHome = "\x1b[H";
 constexpr std::string_view kClearLine = "\x1b[K";
 constexpr std::string_view kClearRest = "\x1b[J";
+
+termios keys_before{};
+bool keys_were_taken = false;
+
+/// Only what a signal handler may do.
+void give_terminal_back() {
+  [[maybe_unused]] const ssize_t said = write(STDOUT_FILENO, kEnd.data(), kEnd.size());
+  if (keys_were_taken) tcsetattr(STDIN_FILENO, TCSANOW, &keys_before);
+}
 
 void write_now(std::string_view text) {
   print(text);
@@ -32,17 +43,21 @@ Screen::Screen() : is_terminal_(isatty(STDOUT_FILENO) == 1) {
   if (!is_terminal_) return;
   termios keys{};
   if (isatty(STDIN_FILENO) == 1 && tcgetattr(STDIN_FILENO, &keys) == 0) {
-    keys_ = keys;
+    keys_before = keys;
+    keys_were_taken = true;
     keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Ctrl-C stays a signal.
     tcsetattr(STDIN_FILENO, TCSANOW, &keys);
   }
+  before_forced_end(give_terminal_back);
   write_now(kBegin);
 }
 
 Screen::~Screen() {
   if (!is_terminal_) return;
-  write_now(kEnd);
-  if (keys_) tcsetattr(STDIN_FILENO, TCSANOW, &*keys_);
+  std::fflush(stdout);
+  give_terminal_back();
+  before_forced_end(nullptr);
+  keys_were_taken = false;
 }
 
 TopRoom Screen::room() const {
@@ -67,7 +82,7 @@ void Screen::show(std::string_view text) const {
 }
 
 bool Screen::wants_to_quit() const {
-  if (!keys_) return false;
+  if (!keys_were_taken) return false;
   pollfd ready{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
   while (poll(&ready, 1, 0) == 1 && (ready.revents & POLLIN) != 0) {
     char key = 0;

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <termios.h>
-
-#include <optional>
 #include <string_view>
 
 #include "cli/top_view.h"
@@ -11,12 +8,12 @@
 namespace batchloom::cli {
 
 /// Stdout as a terminal that a view fills, and keys are read from; where stdout is none, views are
-/// printed one after the other, without any escape code. One thread at a time.
+/// printed one after the other, without any escape code. One thread at a time, at most one of them.
 class Screen {
  public:
   /// Takes the terminal over where there is one.
   Screen();
-  /// The terminal is as it was.
+  /// The terminal is as it was. So it is where the process is forced to end (stop_signals.h).
   ~Screen();
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
@@ -31,7 +28,6 @@ class Screen {
 
  private:
   const bool is_terminal_;
-  std::optional<termios> keys_;  ///< As they were; absent where stdin is no terminal.
 };
 
 }  // namespace batchloom::cli

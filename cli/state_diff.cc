@@ -36,6 +36,7 @@ Result<std::optional<Struck>> struck_at(const store::Stream& stream, store::Step
   BL_ASSIGN_OR_RETURN(const auto stored, control::find_stored_state(stream, next_step - 1, call));
   if (!stored) return std::optional<Struck>();
   BL_ASSIGN_OR_RETURN(const auto settings, control::read_settings(stream, next_step - 1, call));
+  if (!settings) return std::optional<Struck>();  // Trimmed, and with them what sources are called.
   BL_ASSIGN_OR_RETURN(const auto names, source_names(settings, stored->state));
   Struck struck;
   for (const control::RecordName& record : stored->state.struck) {
@@ -50,8 +51,9 @@ Status add_struck(const store::Stream& stream, const Between& span, Fields& fiel
   BL_ASSIGN_OR_RETURN(const auto before, struck_at(stream, span.from.next_step, call));
   BL_ASSIGN_OR_RETURN(const auto after, struck_at(stream, span.to.next_step, call));
   if (!before || !after) {
-    fields.add("struck", fmt::format("unknown: the state before step {} was removed since",
-                                     (before ? span.to : span.from).next_step.value));
+    fields.add("struck",
+               fmt::format("unknown: the state before step {}, or its settings, were removed since",
+                           (before ? span.to : span.from).next_step.value));
     return Status::ok();
   }
   Struck added;

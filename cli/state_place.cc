@@ -39,6 +39,13 @@ Status check_saved(const client::ConsumerState& saved, const store::Stream& stre
   return client::check_delivered(stream, head, *saved.last, call);
 }
 
+Status check_committed(store::Step step, const store::Head& head) {
+  if (step < head.next_step) return Status::ok();
+  return Status::not_found(
+      fmt::format("step {} is not committed yet: the stream ends before step {}", step.value,
+                  head.next_step.value));
+}
+
 Status check_there(store::Step next_step, const store::Head& head) {
   if (next_step < head.first_step) {
     return Status::not_found(
@@ -46,10 +53,7 @@ Status check_there(store::Step next_step, const store::Head& head) {
                     "at step {}",
                     next_step.value, head.first_step.value));
   }
-  if (next_step <= head.next_step) return Status::ok();
-  return Status::not_found(
-      fmt::format("step {} is not committed yet: the stream ends before step {}",
-                  next_step.value - 1, head.next_step.value));
+  return next_step == store::Step(0) ? Status::ok() : check_committed(next_step - 1, head);
 }
 
 }  // namespace
@@ -57,7 +61,10 @@ Status check_there(store::Step next_step, const store::Head& head) {
 Result<StatePlace> find_place(const StatePoint& point, const store::Stream& stream,
                               const store::Head& head, const CallOptions& call) {
   StatePlace place;
-  if (point.step) place.next_step = *point.step + 1;
+  if (point.step) {
+    BL_RETURN_IF_ERROR(check_committed(*point.step, head));
+    place.next_step = *point.step + 1;
+  }
   if (point.is_file()) {
     BL_ASSIGN_OR_RETURN(place.saved, read_saved(point.text));
     const Status fits = check_saved(*place.saved, stream, head, call);

@@ -35,6 +35,7 @@ Result<CommittedStep> read_step(const store::Stream& stream, const store::Head& 
   BL_RETURN_IF_ERROR(check_made_by_pipeline(found.entry));
   BL_ASSIGN_OR_RETURN(found.state, control::find_stored_state(stream, step, call));
   BL_ASSIGN_OR_RETURN(found.settings, control::read_settings(stream, step, call));
+  if (!found.settings) found.state.reset();  // Trimmed meanwhile: nobody knows its sources' names.
   BL_ASSIGN_OR_RETURN(found.draws, draws_of(stream, head, {step, step + 1}));
   return found;
 }

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -34,15 +35,26 @@ objstore::Fd open_signals() {
   return objstore::Fd(signalfd(-1, &set, SFD_CLOEXEC));
 }
 
+std::atomic<void (*)()> restore_first{nullptr};
+
+[[noreturn]] void force_end(int code) {
+  if (void (*const restore)() = restore_first.load(); restore != nullptr) restore();
+  std::_Exit(code);
+}
+
 /// In a signal handler: what may be called is little.
 void end_now(int) {
   constexpr std::string_view kWhy =
       "batchloom: something hangs, and is not waited for any longer\n";
   [[maybe_unused]] const ssize_t said = write(STDERR_FILENO, kWhy.data(), kWhy.size());
-  std::_Exit(kFailed);
+  force_end(kFailed);
 }
 
 }  // namespace
+
+void before_forced_end(void (*restore)()) {
+  restore_first.store(restore);
+}
 
 void end_within(unsigned seconds) {
   std::signal(SIGALRM, end_now);
@@ -72,7 +84,7 @@ void StopSignals::wait_for_signals() {
     signalfd_siginfo signal;
     if (read(signals_.get(), &signal, sizeof(signal)) != sizeof(signal)) continue;
     const int number = static_cast<int>(signal.ssi_signo);
-    if (source_.stop_requested()) std::_Exit(128 + number);
+    if (source_.stop_requested()) force_end(128 + number);
     log_info(fmt::format("SIG{}: ending in good order; a second one ends at once",
                          sigabbrev_np(number)));
     end_within(ends_within_s_);

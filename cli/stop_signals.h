@@ -16,6 +16,10 @@ inline constexpr unsigned kEndsWithinS = 30;
 /// thread may hang in a request that nobody can stop, and would be waited for.
 void end_within(unsigned seconds);
 
+/// Called before the process ends at once, by a second signal or after end_within(): what leaves a
+/// terminal as it was. null: nothing. It may do what a signal handler may.
+void before_forced_end(void (*restore)());
+
 /// SIGINT and SIGTERM as a stop token, for commands that end in good order. Those that do not
 /// within a time after the first signal, since something hangs, are ended; the second signal ends
 /// the process at once. Nothing that was committed is lost by that. Made before any thread is

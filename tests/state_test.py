@@ -212,11 +212,21 @@ def test_a_state_that_was_reclaimed_is_not_made_up(folder: Path) -> None:
     assert "place" not in docs
     assert "state" not in succeed_json("state", "show", "./stream", "--step=5")
     found = differ("./stream", "2", "5")
-    assert found["struck"] == "unknown: the state before step 3 was removed since"
+    unknown = "unknown: the state before step 3, or its settings, were removed since"
+    assert found["struck"] == unknown
     assert by_source(found["sources"])["docs"]["samples"] > 0
     for refused in (fail("state", "show", "./stream", "--step=1"),
                     fail("state", "diff", "./stream", "start", "4")):
         assert "was trimmed: the stream begins at step 2" in refused
+
+
+def test_where_settings_are_trimmed_nobody_knows_what_was_struck(folder: Path) -> None:
+    """The state itself may still be there; what its sources are called is not."""
+    run_pipeline("--steps=6")
+    succeed("store", "pin", "./stream", "--group=g", "--id=keep", "--step=2")
+    succeed("store", "gc", "./stream", "--yes")
+    assert differ("./stream", "1", "5")["struck"].startswith("unknown: the state before step 2, ")
+    assert differ("./stream", "2", "5")["struck"] == []
 
 
 def test_what_is_not_there_is_refused(folder: Path) -> None:
@@ -224,6 +234,8 @@ def test_what_is_not_there_is_refused(folder: Path) -> None:
     not_yet = "step 2 is not committed yet: "
     assert not_yet in fail("state", "show", "./stream", "--step=2")
     assert not_yet in fail("state", "diff", "./stream", "0", "2")
+    last = str(2**64 - 1)
+    assert f"step {last} is not committed yet" in fail("state", "diff", "./stream", "start", last)
     missing = fail("state", "diff", "./stream", "0", "no.state")
     assert "no.state: there is no such file" in missing
     (folder / "garbage").write_bytes(bytes(range(256)) * 4)

@@ -7,6 +7,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import termios
@@ -178,6 +179,19 @@ def test_in_a_terminal_what_it_showed_last_stays(folder: Path) -> None:
     left = terminal.printed.split(END)[1].decode("utf-8")
     assert f"lead        {LEAD} of {LEAD} steps\r\n" in left
     assert "answers no more" in left
+
+
+def test_a_second_signal_leaves_the_terminal_as_it_was() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # Who connects is never answered.
+        terminal = Terminal("top", f"127.0.0.1:{silent.getsockname()[1]}")
+        terminal.read_until(re.escape(BEGIN))
+        os.write(terminal.fd, b"\x03")
+        terminal.read_until(rb"SIGINT: ending in good order")
+        os.write(terminal.fd, b"\x03")
+        assert terminal.end() == 128 + signal.SIGINT
+        assert not terminal.reads_keys_one_by_one()
+        os.close(terminal.fd)
+    assert END in terminal.printed
 
 
 def test_a_run_that_never_answered_is_an_error_in_a_terminal_too() -> None:

@@ -18,6 +18,10 @@ constexpr std::uint64_t kStepsOfOutlook = 8;
 /// Averages over fewer steps say little.
 constexpr std::uint64_t kStepsFirst = 8;
 
+/// A step that takes so many times as long as steps do counts as that long: a pause, as while
+/// trainers evaluate, is not their pace. A pace that has changed is reached in some tens of steps.
+constexpr double kPauseMost = 4;
+
 }  // namespace
 
 LoaderScaler::LoaderScaler(planning::MixSpec mix, std::uint32_t threads,
@@ -36,7 +40,8 @@ void LoaderScaler::average(const StepSeen& seen) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
     samples_[i] += alpha * (counts[i] - samples_[i]);
   }
-  const double took = seconds_of(seen.took);
+  double took = seconds_of(seen.took);
+  if (steps_ > kStepsFirst) took = std::min(took, kPauseMost * step_s_);
   step_s_ += alpha * (took - step_s_);
   starved_ = seconds_of(seen.waited) > options_.waited_most * std::max(took, step_s_);
 }

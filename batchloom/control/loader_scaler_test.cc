@@ -245,6 +245,22 @@ TEST_F(ScalerTest, ALowLoadForLongTakesFewer) {
   EXPECT_THAT(change_->why, HasSubstr("load 0.10 for 2"));
 }
 
+TEST_F(ScalerTest, APauseOfTrainersIsNotTheirPace) {
+  settle(0.05);
+  change_ = step(600);  // They evaluate.
+  EXPECT_FALSE(change_);
+  EXPECT_GT(scaler_.load(), 0.4);
+  for (int i = 0; i < 15 && !change_; ++i) change_ = step(0.05, 0.01);
+  ASSERT_TRUE(change_) << "steps are waited for";
+  EXPECT_EQ(change_->partition.threads, 16U);
+}
+
+TEST_F(ScalerTest, APaceThatHasChangedIsReached) {
+  settle(0.05);
+  for (int i = 0; i < 100; ++i) step(5);
+  EXPECT_LT(scaler_.load(), 0.02);
+}
+
 TEST_F(ScalerTest, AfterAChangeItWaitsForAWhile) {
   ASSERT_TRUE(steps_until_change(0.02, 100));
   EXPECT_EQ(scaler_.threads(), 8U);

@@ -85,7 +85,8 @@ void ProgressBook::wait_for(WaitsFor what, Time now) {
 PipelineProgress ProgressBook::progress(Time now) const {
   const MutexLock lock(mutex_);
   PipelineProgress progress = progress_;
-  progress.waited[index_of(progress.waits_for)] += now - since_;
+  // Another wait may have begun since `now` was looked at.
+  progress.waited[index_of(progress.waits_for)] += std::max(now - since_, Duration::zero());
   if (reports_ > 0) {
     progress.imbalance_before = before_ / static_cast<double>(reports_);
     progress.imbalance_after = after_ / static_cast<double>(reports_);

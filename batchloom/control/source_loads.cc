@@ -9,7 +9,8 @@ SourceLoad& SourceLoads::of(model::SourceId source) {
 }
 
 void SourceLoads::charge(std::optional<model::SourceId> source, Time now) {
-  if (!since_) return;
+  // Threads look at the clock before they come here, so they may come in another order.
+  if (!since_ || now <= *since_) return;
   if (source) of(*source).waited += now - *since_;
   since_ = now;
 }

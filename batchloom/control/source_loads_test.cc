@@ -50,5 +50,14 @@ TEST(SourceLoads, AWaitThatGoesOnCounts) {
   EXPECT_THAT(loads.look(std::nullopt, at(14)), IsEmpty());
 }
 
+TEST(SourceLoads, ACountNeverGoesBack) {
+  SourceLoads loads;
+  loads.begin_wait(at(10));
+  loads.charge(kFirst, at(15));
+  loads.charge(kThird, at(12));  // Its thread was held up after it had looked at the clock.
+  loads.charge(kFirst, at(16));
+  EXPECT_THAT(loads.look(kFirst, at(14)), ElementsAre(SourceLoad{.waited = seconds(6)}));
+}
+
 }  // namespace
 }  // namespace batchloom::control

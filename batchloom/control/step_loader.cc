@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <span>
+#include <system_error>
 #include <utility>
 
+#include "batchloom/base/log.h"
 #include "batchloom/store/backoff.h"
 
 namespace batchloom::control {
@@ -85,12 +87,21 @@ std::uint32_t StepLoader::workers() const {
 }
 
 void StepLoader::spawn_threads(std::uint32_t count) {
-  for (; count > 0; --count) {
-    const std::uint64_t number = threads_made_++;
-    threads_.push_back({number, runtime_.spawn(fmt::format("loader-{}", number),
-                                               [this, number](const std::stop_token& stop) {
-                                                 work(number, stop);
-                                               })});
+  try {
+    for (; count > 0; --count) {
+      const std::uint64_t number = threads_made_++;
+      threads_.push_back({number, runtime_.spawn(fmt::format("loader-{}", number),
+                                                 [this, number](const std::stop_token& stop) {
+                                                   work(number, stop);
+                                                 })});
+    }
+  } catch (const std::system_error& error) {
+    if (threads_.empty()) throw;
+    state_.change([&](State& state) { state.live -= count; });
+    log_warning(
+        fmt::format("{} more threads of loaders cannot be made; it goes on with those that "
+                    "there are: {}",
+                    count, error.what()));
   }
 }
 
