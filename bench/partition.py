@@ -15,7 +15,6 @@ import os
 import random
 import shutil
 import statistics
-import struct
 import subprocess
 import sys
 import tarfile
@@ -28,6 +27,7 @@ from typing import Any
 from bars import at_least, report
 from job import COMMAND, ROOT, TIME_LIMIT_S
 from PIL import Image
+from shards import megatron
 
 AUTO = "auto"
 BARS = tuple(at_least(f"partition_over_best_{mix}", 0.9) for mix in ("text", "pictures", "python"))
@@ -111,11 +111,7 @@ def write_ids(stem: Path, seed: int, samples: int, tokens: int) -> None:
     ids = bytearray(random.Random(seed).randbytes(2 * samples * tokens))
     ids[1::2] = bytes(samples * tokens)  # All below 256.
     stem.with_suffix(".bin").write_bytes(ids)
-    head = struct.pack("<9sQBQQ", b"MMIDIDX\0\0", 1, 8, samples, samples + 1)
-    sizes = struct.pack(f"<{samples}i", *[tokens] * samples)
-    places = struct.pack(f"<{samples}q", *(sample * tokens * 2 for sample in range(samples)))
-    bounds = struct.pack(f"<{samples + 1}q", *range(samples + 1))
-    stem.with_suffix(".idx").write_bytes(head + sizes + places + bounds)
+    stem.with_suffix(".idx").write_bytes(megatron.index_of([tokens] * samples))
 
 
 def jpeg(rng: random.Random, side: int = 448) -> bytes:

@@ -50,7 +50,7 @@ StepLoaderOptions loader_options(const PipelineRoles& roles, const PipelineRunOp
 /// Null where there are always as many.
 std::unique_ptr<LoaderThreads> make_loader_threads(const PipelineRoles& roles,
                                                    const PipelineRunOptions& options) {
-  if (!options.scaling) return nullptr;
+  if (!options.scaling || !options.graph.mix) return nullptr;
   return std::make_unique<LoaderThreads>(
       roles.stream.runtime(), roles.fetcher, *options.graph.mix, roles.metadata,
       LoaderThreadsOptions{.threads = std::max(options.loaders.workers, 1U),
