@@ -5,8 +5,9 @@ Three mixes: cheap text (JSON Lines and ids of Megatron), pictures (JPEGs in tar
 and text beside), and a tokenizer in Python that is slow, whose texts are indexed anew each time. Of
 each, `batchloom run` with nobody who reads is run with each fixed number of workers, and the best
 two of this sweep are compared with auto, in pairs of runs one right after the other: tokens/s of
-the run, or, with the tokenizer, of indexing and run together. The median of the pairs counts, and of
-the two finalists the one that auto reaches less of: the best of many medians is mostly the luckiest.
+the run, or, with the tokenizer, of indexing and run together. The median of the pairs counts, and
+of the two finalists the one that auto reaches less of: the best of many medians is mostly the
+luckiest.
 """
 
 import io
