@@ -28,7 +28,7 @@ namespace batchloom::control {
 struct FetchOrder {
   model::Step step;
   model::SourceId source;
-  std::vector<model::SampleMeta> samples;  ///< In the order in which the step drew them.
+  std::vector<model::SampleMeta> samples;  ///< By id, as the step has them.
 };
 
 /// What is being done for a sample.
