@@ -61,6 +61,9 @@ Result<std::uint32_t> threads_most(Demands sources, const PartitionLimits& limit
   return static_cast<std::uint32_t>(std::max(threads, 1.0));
 }
 
+/// Of the cores that threads could keep busy: where fewer are, some count as idle.
+constexpr double kCoresBusy = 0.9;
+
 /// A lane, and who shares it.
 struct Lane {
   double busy = 0;
@@ -110,6 +113,17 @@ std::vector<std::uint32_t> threads_of(const std::vector<Lane>& lanes, std::uint3
   return threads;
 }
 
+/// Whether cores idle that are busy otherwise, where all of `threads` have orders of this lane.
+bool leaves_cores(const Lane& lane, Demands sources, std::uint32_t threads, std::uint32_t cores) {
+  double thread_s = 0;
+  double cpu_s = 0;
+  for (const std::uint32_t i : lane.sources) {
+    thread_s += sources[i].samples * sources[i].thread_s;
+    cpu_s += sources[i].samples * sources[i].cpu_s;
+  }
+  return threads * cpu_s < kCoresBusy * std::min(threads, cores) * thread_s;
+}
+
 void foresee(Demands sources, const PartitionLimits& limits, std::optional<double> step_s,
              Partition& result) {
   const double by_cores = sum_of(sources, &SourceDemand::cpu_s) / std::max(limits.cores, 1U);
@@ -156,6 +170,9 @@ Result<Partition> partition(Demands sources, const PartitionLimits& limits,
     for (const std::uint32_t source : lanes[lane].sources) result.lanes.of_source[source] = lane;
   }
   result.threads = std::accumulate(result.lanes.threads.begin(), result.lanes.threads.end(), 0U);
+  for (const Lane& lane : lanes) {
+    result.lanes.binds.push_back(leaves_cores(lane, sources, result.threads, cores));
+  }
   result.orders_bytes =
       static_cast<std::uint64_t>(std::ceil(result.threads * largest_order(sources, limits)));
   foresee(sources, limits, step_s, result);

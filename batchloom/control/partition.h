@@ -13,8 +13,10 @@
 //  4. A lane has u threads, rounded up to 1, 2, 4, 8, ...: small drifts change nothing. Where these
 //     are more than the limit, each lane has one, and one more goes to whoever has the most to do
 //     for each of its threads, until the limit is used.
+//  5. A lane binds where cores would idle if all threads had its orders. Others may have as many
+//     as they like: the cores are busy, and the oldest orders first is the least in memory.
 //
-// Rules 2 and 4 are those of MegaScale-Data (arXiv 2504.09844) as we read them; 3 is ours.
+// Rules 2 and 4 are those of MegaScale-Data (arXiv 2504.09844) as we read them; 3 and 5 are ours.
 #pragma once
 
 #include <cstdint>
@@ -55,6 +57,7 @@ struct PartitionLimits {
 struct LoaderLanes {
   std::vector<std::uint32_t> of_source = {};  ///< By SourceId. Empty: nobody is limited.
   std::vector<std::uint32_t> threads = {};    ///< By lane; each at least 1.
+  std::vector<bool> binds = {};               ///< By lane: whether it may have no more at once.
 
   friend bool operator==(const LoaderLanes&, const LoaderLanes&) = default;
 };

@@ -89,6 +89,24 @@ TEST(Partition, WhatWaitsForStorageTakesMoreThreadsThanCores) {
   EXPECT_EQ(never_on_a_core.threads, 8U);
 }
 
+TEST(Partition, ALaneBindsWhereCoresWouldIdleWithAllThreadsInIt) {
+  // 2 cores and 1 thread for what waits; 3 threads in source 0 keep 1.5 cores busy, in source 1 2.9.
+  const Partition mixed =
+      divide({waiting(50, 0.02, 0.01), waiting(50, 0.0103, 0.01)}, {.cores = 2});
+  EXPECT_EQ(mixed.threads, 3U);
+  EXPECT_THAT(mixed.lanes.binds, ElementsAre(true, false));
+  // A trainer's pace needs but one thread of 16 cores for each: no core is kept by others.
+  const Partition paced = divide({on_cores(4, 0.01), on_cores(4, 0.01)}, {.cores = 16}, 0.1);
+  EXPECT_THAT(paced.lanes.threads, ElementsAre(1U, 1U));
+  EXPECT_THAT(paced.lanes.binds, ElementsAre(false, false));
+  // So many threads that those of a source that waits are enough for the cores.
+  const Partition many = divide({waiting(50, 0.02, 0.01), waiting(50, 0.04, 0.002)}, {.cores = 2});
+  EXPECT_EQ(many.threads, 8U);
+  EXPECT_THAT(many.lanes.binds, ElementsAre(false, true));
+  EXPECT_THAT(divide(Demand{{.samples = 5}, {}}, {.cores = 8}).lanes.binds, ElementsAre(false))
+      << "nothing is known";
+}
+
 TEST(Partition, ASpeckOfWaitingAddsNoThread) {
   EXPECT_EQ(divide({waiting(100, 0.0105, 0.01)}, {.cores = 4}).threads, 4U);
 }
@@ -152,6 +170,8 @@ RC_GTEST_PROP(Partition, EverySourceHasAThreadAndAllKeepToTheLimits, ()) {
     RC_ASSERT(made.lanes.threads[lane] >= 1U);
     RC_ASSERT(std::ranges::count(made.lanes.of_source, lane) >= 1);
   }
+  RC_ASSERT(made.lanes.binds.size() == made.lanes.threads.size());
+  if (!waits) RC_ASSERT(std::ranges::count(made.lanes.binds, true) == 0);
   const auto& threads = made.lanes.threads;
   RC_ASSERT(made.threads == std::accumulate(threads.begin(), threads.end(), 0U));
   RC_ASSERT(made.threads <= (waits ? limits.cores * limits.threads_per_core : limits.cores));

@@ -28,11 +28,14 @@ std::uint64_t sample_bytes(const model::SampleMeta& sample, const StepLoaderOpti
 /// Orders that a thread looks at before it takes the oldest one: it does so under a lock.
 constexpr std::size_t kOrdersLookedAt = 256;
 
-/// Threads that each lane has left; may be below 0.
+/// Threads that each lane that binds has left; may be below 0.
 class LaneRoom {
  public:
   LaneRoom(const LoaderLanes& lanes, std::span<const OrderOutPtr> out)
       : lanes_(lanes), left_(lanes.threads.begin(), lanes.threads.end()) {
+    for (std::size_t lane = 0; lane < left_.size(); ++lane) {
+      if (!lanes.binds[lane]) left_[lane] = INT64_MAX;
+    }
     for (const OrderOutPtr& one : out) --left_of(one->order.source);
   }
 

@@ -4,8 +4,9 @@
 //  1. A step is cut into orders: samples of one source, up to a number of bytes, so that a large
 //     step of one source is brought by many threads too. Threads take orders by ascending step; of
 //     steps behind the oldest, first those of sources that have not as many threads as their lane
-//     has (partition.h): so a source that waits for storage does not hold all threads while others
-//     could use the cores. Nobody idles: where all lanes are full, the oldest order is taken.
+//     has, if it binds (partition.h): so a source that waits for storage does not hold all threads
+//     while others could use the cores. Nobody idles: where all lanes are full, the oldest order is
+//     taken.
 //  2. What is on its way or waits to be taken counts against one bound in bytes, from submit()
 //     until next(). A step that is larger than the bound comes in alone.
 //  3. Steps leave in the order in which they came, whole: with all their blocks, or with all
@@ -115,7 +116,8 @@ class StepLoader {
   void clear();
 
   /// From now on there are so many threads, at least 1, of which sources have shares. Does not
-  /// block: those that are to go end when they next look for an order.
+  /// block: those that are to go end when they next look for an order. Precondition: of the lanes,
+  /// `threads` and `binds` have as many, and `of_source` no other.
   void resize(std::uint32_t workers, LoaderLanes lanes);
   /// That there are to be.
   std::uint32_t workers() const;

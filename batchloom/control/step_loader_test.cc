@@ -108,7 +108,8 @@ std::vector<Brought> beside_a_slow_source(SimProcess& process, const LoaderLanes
 
 TEST(StepLoader, ASourceThatWaitsLeavesThreadsToOthersAndNobodyIdles) {
   in_worlds([](SimProcess& process, Random&) {
-    const auto begun = beside_a_slow_source(process, {.of_source = {0, 1}, .threads = {1, 1}});
+    const auto begun = beside_a_slow_source(
+        process, {.of_source = {0, 1}, .threads = {1, 1}, .binds = {true, false}});
     ASSERT_GE(begun.size(), 5U);
     EXPECT_THAT(
         std::vector(begun.begin(), begun.begin() + 5),
@@ -116,10 +117,11 @@ TEST(StepLoader, ASourceThatWaitsLeavesThreadsToOthersAndNobodyIdles) {
   });
 }
 
-TEST(StepLoader, WithoutLanesOrWithRoomInThemTheOldestOrderIsTaken) {
+TEST(StepLoader, WithoutLanesThatBindOrWithRoomInThemTheOldestOrderIsTaken) {
   in_worlds([](SimProcess& process, Random&) {
     for (const LoaderLanes& lanes :
-         {LoaderLanes(), LoaderLanes{.of_source = {0, 1}, .threads = {2, 1}}}) {
+         {LoaderLanes(), LoaderLanes{.of_source = {0, 1}, .threads = {2, 1}, .binds = {true, true}},
+          LoaderLanes{.of_source = {0, 1}, .threads = {1, 1}, .binds = {false, true}}}) {
       const auto begun = beside_a_slow_source(process, lanes);
       ASSERT_GE(begun.size(), 2U);
       EXPECT_EQ(begun[1], Brought(1, 0));
@@ -131,7 +133,7 @@ TEST(StepLoader, OrdersOfTheOldestStepWaitForNoLane) {
   in_worlds([](SimProcess& process, Random&) {
     CountingFetcher fetcher([&](const FetchOrder&) { pass(process, seconds(1)); });
     StepLoader loader(process, fetcher, sample_by_sample(1));
-    loader.resize(3, {.of_source = {0, 1}, .threads = {1, 1}});
+    loader.resize(3, {.of_source = {0, 1}, .threads = {1, 1}, .binds = {true, true}});
     loader.submit(step_of(0, {6, 0}));
     loader.submit(step_of(1, {0, 6}));
     while (!loader.empty()) EXPECT_TRUE(loader.next({}).is_ok());
@@ -185,7 +187,8 @@ TEST(StepLoader, AnyResizingBringsEachSampleOnceAndStepsInOrder) {
       for (int i = 0; i < 3; ++i) of_source.push_back(static_cast<std::uint32_t>(random.below(5)));
       for (const std::uint32_t count : of_source) samples += count;
       loader.submit(step_of(step, of_source));
-      LoaderLanes lanes{.of_source = {0, 1, 0}, .threads = {1, 2}};
+      LoaderLanes lanes{
+          .of_source = {0, 1, 0}, .threads = {1, 2}, .binds = {random.below(4) > 0, true}};
       if (random.below(3) == 0) lanes = {};
       loader.resize(static_cast<std::uint32_t>(1 + random.below(6)), lanes);
       if (loader.steps() > 1 + random.below(8)) take();
