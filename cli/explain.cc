@@ -51,12 +51,24 @@ struct Explained {
   std::string no_forecast = std::string(kUnknown);  ///< Why there is none.
   WorkersExplained workers = {.cores = default_workers(), .no_outlook = std::string(kUnknown)};
 
-  const sources::SidecarTotals* totals_of(std::size_t source) const {
+  /// Null where it is not indexed.
+  const sources::RecordSource* records_of(std::size_t source) const {
     if (opened.sources == nullptr) return nullptr;
-    const model::SourceId id(static_cast<std::uint32_t>(source));
-    return &opened.sources->set().source(id).totals();
+    return &opened.sources->set().source(model::SourceId(static_cast<std::uint32_t>(source)));
   }
 };
+
+std::uint64_t index_bytes(const sources::RecordSource& records) {
+  std::uint64_t bytes = 0;
+  for (const sources::IndexedShard& shard : records.shards()) bytes += shard.index->file_bytes();
+  return bytes;
+}
+
+/// Among how many records one of a pass may come: all, or, in the files' order, itself.
+std::uint64_t shuffle_window(const control::SourceConfig& source,
+                             const sources::RecordSource& records) {
+  return source.order == planning::Order::kRandom ? records.records() : 1;
+}
 
 /// Of indexed sources.
 Result<control::Forecast> foresee(const Explain& args, const control::PipelineConfig& config,
@@ -128,11 +140,13 @@ Fields source_fields(const control::PipelineConfig& config, std::size_t number,
   fields.add("source", source.name)
       .add("format", to_string(source.format))
       .add("takes_part", control::takes_part(source, config.run));
-  if (const sources::SidecarTotals* totals = explained.totals_of(number)) {
-    fields.add("records", totals->records)
-        .add("tokens", totals->tokens)
-        .add("empty_records", totals->empty_records)
-        .add("bad_records", totals->bad_records);
+  if (const sources::RecordSource* records = explained.records_of(number)) {
+    fields.add("records", records->records())
+        .add("tokens", records->totals().tokens)
+        .add("empty_records", records->totals().empty_records)
+        .add("bad_records", records->totals().bad_records)
+        .add("shuffle_window_records", shuffle_window(source, *records))
+        .add("index_bytes", index_bytes(*records));
   } else {
     fields.add("records", kUnknown).add("tokens", kUnknown);
   }
@@ -175,10 +189,33 @@ std::string topology_text(const control::PipelineConfig& config) {
       std::uint64_t{ranks} * config.topology.capacity_tokens);
 }
 
-std::string counts_text(const sources::SidecarTotals* totals) {
-  if (totals == nullptr) return fmt::format("# records: {0}\n# tokens: {0}\n", kUnknown);
+std::string records_text(const sources::RecordSource* records) {
+  if (records == nullptr) return fmt::format("# records: {0}\n# tokens: {0}\n", kUnknown);
+  const sources::SidecarTotals& totals = records->totals();
   return fmt::format("# records: {}, of which {} are empty and {} bad\n# tokens: {}\n",
-                     totals->records, totals->empty_records, totals->bad_records, totals->tokens);
+                     totals.records, totals.empty_records, totals.bad_records, totals.tokens);
+}
+
+std::string order_text(const control::SourceConfig& source) {
+  return source.order == planning::Order::kRandom
+             ? "# order: all records are shuffled at once, anew in each pass; there is no window\n"
+             : "# order: as they lie in the files, the same in each pass\n";
+}
+
+/// For people: what indexes take, beside loaders and constructors.
+std::string indexes_text(const control::PipelineConfig& config, const Explained& explained) {
+  if (explained.opened.sources == nullptr) return "";
+  std::uint64_t bytes = 0;
+  std::size_t files = 0;
+  for (std::size_t i = 0; i < config.sources.size(); ++i) {
+    bytes += index_bytes(*explained.records_of(i));
+    files += config.sources[i].paths.size();
+  }
+  return fmt::format(
+      "# indexes: {:.1f} MiB in {} file{}, mapped where records are drawn: pages of the cache, "
+      "which "
+      "the system takes back\n",
+      static_cast<double>(bytes) / (1 << 20), files, files == 1 ? "" : "s");
 }
 
 std::string source_text(const control::PipelineConfig& config, std::size_t number,
@@ -189,7 +226,7 @@ std::string source_text(const control::PipelineConfig& config, std::size_t numbe
   std::string text =
       fmt::format("#\n# source {}: {}, {} file{}{}\n", source.name, to_string(source.format), files,
                   files == 1 ? "" : "s", takes_part ? "" : "; nothing of it is in this split") +
-      counts_text(explained.totals_of(number));
+      records_text(explained.records_of(number)) + order_text(source);
   for (std::size_t i = 0; i < std::min(files, kFilesShown); ++i) {
     text += fmt::format("#   {}\n", planning::toml_quoted(source.paths[i]));
   }
@@ -224,7 +261,8 @@ Status run(const Explain& args, Runtime& runtime) {
   }
   text += explained.forecast ? forecast_text(pipeline.config, *explained.forecast)
                              : no_forecast_text(explained, args.pipeline);
-  text += workers_text(pipeline.config, explained.workers);
+  text +=
+      workers_text(pipeline.config, explained.workers) + indexes_text(pipeline.config, explained);
   print(text);
   return Status::ok();
 }

@@ -40,6 +40,9 @@ def test_explain_foresees_what_run_makes(
     for source in told["sources"]:
         assert source["tokens"] == indexed[source["source"]]["tokens"]
         assert source["records"] == indexed[source["source"]]["records"]
+        assert source["shuffle_window_records"] == source["records"]
+        indexes = [Path(f"{file}.blidx") for file in source["files"]]
+        assert source["index_bytes"] == sum(file.stat().st_size for file in indexes)
 
 
 def test_explain_says_it_to_people(folder: Path) -> None:
@@ -55,9 +58,25 @@ def test_explain_says_it_to_people(folder: Path) -> None:
     assert re.search(r"\n# docs +\d+ +\d+ +\d\d\.\d\d % +1\.00 ", text)
     assert re.search(r"\n# slowest rank over mean: 1\.\d{3} as drawn, 1\.\d{3} as planned", text)
     assert all(line.startswith("#") for line in text.split("\n# ranks: ")[1].split("\n")[1:-1])
+    assert "\n# order: all records are shuffled at once, anew in each pass" in text
+    mib = sum(file.stat().st_size for file in folder.glob("*.blidx")) / 2**20
+    count = len(list(folder.glob("*.blidx")))
+    assert f"\n# indexes: {mib:.1f} MiB in {count} file" in text
     again = folder / "again.toml"
     again.write_text(text, encoding="utf-8")
     assert succeed_json("explain", again)["forecast"]["samples"] == made["samples"]
+
+
+def test_explain_tells_in_which_order_records_come(folder: Path) -> None:
+    pipeline = folder / "p.toml"
+    text = pipeline.read_text(encoding="utf-8")
+    pipeline.write_text(text.replace("[[source]]", '[[source]]\norder = "file"', 1))
+    succeed("index", "p.toml")
+    in_order, *shuffled = succeed_json("explain", "p.toml")["sources"]
+    assert in_order["shuffle_window_records"] == 1
+    assert all(source["shuffle_window_records"] == source["records"] for source in shuffled)
+    lines = re.findall(r"\n# order: (.*)", succeed("explain", "p.toml"))
+    assert [line.partition(" ")[0] for line in lines] == ["as", *["all"] * len(shuffled)]
 
 
 def test_explain_shows_settings_where_nothing_can_be_foreseen(folder: Path) -> None:

@@ -90,7 +90,7 @@ TEST(Partition, WhatWaitsForStorageTakesMoreThreadsThanCores) {
 }
 
 TEST(Partition, ALaneBindsWhereCoresWouldIdleWithAllThreadsInIt) {
-  // 2 cores and 1 thread for what waits; 3 threads in source 0 keep 1.5 cores busy, in source 1 2.9.
+  // 2 cores and 1 thread for what waits; 3 threads in source 0 keep 1.5 cores busy.
   const Partition mixed =
       divide({waiting(50, 0.02, 0.01), waiting(50, 0.0103, 0.01)}, {.cores = 2});
   EXPECT_EQ(mixed.threads, 3U);

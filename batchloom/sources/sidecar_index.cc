@@ -109,6 +109,7 @@ Result<std::unique_ptr<SidecarIndex>> SidecarIndex::open(std::string path) {
                           .block_records = index->header_.block_records};
   BL_ASSIGN_OR_RETURN(const SidecarFooter decoded, decode_footer(name, place, footer));
   index->totals_ = decoded.totals;
+  index->file_bytes_ = file.size_bytes;
   return index;
 }
 

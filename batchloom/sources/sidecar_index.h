@@ -45,6 +45,8 @@ class SidecarIndex final : public RecordOffsets {
   const std::string& path() const { return path_; }
   const SidecarHeader& header() const { return header_; }
   const SidecarTotals& totals() const { return totals_; }
+  /// Of the index itself.
+  std::uint64_t file_bytes() const { return file_bytes_; }
 
   /// `conflict` where the ends of the shard are others than when it was indexed, though size and
   /// time are the same. Blocks.
@@ -70,6 +72,7 @@ class SidecarIndex final : public RecordOffsets {
   const std::string path_;
   SidecarHeader header_;
   SidecarTotals totals_;
+  std::uint64_t file_bytes_ = 0;
   mutable std::atomic<const Mapping*> mapping_ = nullptr;  ///< Owned.
 };
 
