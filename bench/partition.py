@@ -7,8 +7,8 @@ each, `batchloom run` with nobody who reads is run with each fixed number of wor
 two of this sweep are compared with auto, in pairs of runs one right after the other: tokens/s of
 the run, or, with the tokenizer, of indexing and run together. The median of the pairs counts, and
 of the two finalists the one that auto reaches less of: the best of many medians is mostly the
-luckiest. Runs that fill a page cache for a second differ by a fifth on a virtual machine, those
-with the tokenizer by a thirtieth: the more they differ, the more pairs there are.
+luckiest. On a virtual machine, runs that fill the page cache for a second differ by a fifth: the
+shorter the runs of a mix, the more pairs there are.
 """
 
 import io

@@ -202,7 +202,7 @@ std::string order_text(const control::SourceConfig& source) {
              : "# order: as they lie in the files, the same in each pass\n";
 }
 
-/// For people: what indexes take, beside loaders and constructors.
+/// What indexes take, beside loaders and constructors.
 std::string indexes_text(const control::PipelineConfig& config, const Explained& explained) {
   if (explained.opened.sources == nullptr) return "";
   std::uint64_t bytes = 0;
@@ -212,9 +212,8 @@ std::string indexes_text(const control::PipelineConfig& config, const Explained&
     files += config.sources[i].paths.size();
   }
   return fmt::format(
-      "# indexes: {:.1f} MiB in {} file{}, mapped where records are drawn: pages of the cache, "
-      "which "
-      "the system takes back\n",
+      "# indexes: {:.1f} MiB in {} file{}, mapped where records are drawn: the page cache's, "
+      "which may drop them\n",
       static_cast<double>(bytes) / (1 << 20), files, files == 1 ? "" : "s");
 }
 
