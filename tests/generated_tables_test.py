@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checked-in C++ tables are what tools/generate_tables.py makes of the figures."""
+"""The checked-in tables are what tools/generate_tables.py makes of the figures."""
 
 from decimal import Decimal
 
