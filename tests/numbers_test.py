@@ -10,7 +10,18 @@ from decimal import Decimal
 
 import pytest
 from tables.cpp import ROOT, load
-from tables.numbers import FRONT, PAGE, RESULTS, Row, filled_in, front_of, page_of, rows_of
+from tables.numbers import (
+    FRONT,
+    PAGE,
+    RESULTS,
+    VALUE,
+    Row,
+    filled_in,
+    front_of,
+    page_of,
+    percent,
+    rows_of,
+)
 
 MAX_FRONT_ROWS = 15
 FRONT_ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| \[`([^`]+)`\]\(([^)]+)\) \|$", re.MULTILINE)
@@ -38,6 +49,34 @@ def test_every_bar_that_is_missed_is_told() -> None:
         told[row.file] += row.figure.count(": missed)")
     missed = {file: load(f"{RESULTS}/{file}")["figures"].get("bars_missed", 0) for file in told}
     assert told == missed
+
+
+def source_of(benchmark: str) -> str:
+    """Of what `bench/run NAME` runs."""
+    places = (f"{benchmark}.cc", f"{benchmark}.py", f"{benchmark}/__main__.py")
+    (path,) = (path for place in places if (path := ROOT / "bench" / place).is_file())
+    return path.read_text(encoding="utf-8")
+
+
+def limits_of(source: str, figure: str) -> set[Decimal]:
+    """The numbers beside a figure's name where its bar is set. The name's end may be in braces, for
+    several figures with one bar."""
+    start, _, end = figure.rpartition("_")
+    bars = re.findall(rf'"{start}_(?:{end}|{{\w+}})",([^)}}]*)[)}}]', source)
+    return {Decimal(n.replace("'", "")) for bar in bars for n in re.findall(r"\d[\d'.]*", bar)}
+
+
+WITH_BARS = [row for row in rows() if " (at " in row.figure]
+
+
+@pytest.mark.parametrize("row", WITH_BARS, ids=lambda row: row.what)
+def test_bars_are_those_of_the_benchmark(row: Row) -> None:
+    source = source_of(row.file.removesuffix(".json"))
+    names = re.findall("`([^`]+)`", row.names)
+    for name, value in zip(names, VALUE.finditer(row.figure), strict=True):
+        if value["bar"]:
+            limit = Decimal(value["limit"].replace(",", "")) / percent(value["limit_unit"])
+            assert limit in limits_of(source, name)
 
 
 def test_the_readme_tells_what_is_missed() -> None:
