@@ -199,3 +199,38 @@ def test_a_run_that_never_answered_is_an_error_in_a_terminal_too() -> None:
     assert terminal.end() == FAILED
     os.close(terminal.fd)
     assert b"unavailable" in terminal.printed.split(END)[1]
+
+
+@contextmanager
+def dripping(head: bytes) -> Iterator[str]:
+    """A server that sends a byte now and then, for as long as somebody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            client, _ = server.accept()
+            with client:
+                client.recv(65536)
+                part = head
+                try:
+                    while True:
+                        client.sendall(part)
+                        part = b"#"
+                        ready, _, _ = select.select([client], [], [], 0.1)
+                        if ready and not client.recv(1):
+                            break
+                except OSError:
+                    pass  # It was hung up on.
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+@pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_who_never_ends_an_answer_does_not_hold_it(head: bytes) -> None:
+    with dripping(head) as place:
+        said = fail("top", place, "--once")
+    assert re.search(
+        rf"unavailable: http://{place}/metrics: no whole answer within 3 s: \d+ bytes came", said
+    )
