@@ -16,7 +16,7 @@ using testing::HasSubstr;
 TEST(MetricsText, IsReadByNameAndLabel) {
   const Scrape scrape = Scrape::parse(
                             "# HELP a What it is.\n# TYPE a counter\n"
-                            "a 12\n"
+                            "a 12\r\n"
                             "\n"
                             "b{source=\"docs\",other=\"\"} 1.5e3 1700000000\r\n"
                             "b{ source = \"a \\\"b\\\"\\\\\\nc}\", } -2\n"
@@ -47,7 +47,7 @@ TEST(MetricsText, WhatIsNotThereIsAbsent) {
 TEST(MetricsText, AllElseIsRefusedByLine) {
   for (const std::string_view text :
        {"<html>\n", "a\n", "a x\n", "a 1x\n", "a{b} 1\n", "a{b=\"c} 1\n", "a{b=\"c\" 1\n",
-        "a{=\"c\"} 1\n", "{b=\"c\"} 1\n", "a{b=c} 1\n", "a{b=\"c\"d=\"e\"} 1\n"}) {
+        "a{=\"c\"} 1\n", "{b=\"c\"} 1\n", "a{b=c} 1\n", "a{b\"c\"} 1\n", "a{b=\"c\"d=\"e\"} 1\n"}) {
     const auto scrape = Scrape::parse("ok 1\n" + std::string(text));
     ASSERT_TRUE(scrape.is(ErrorKind::kCorruption)) << text;
     EXPECT_THAT(scrape.status().to_string(), HasSubstr("line 2 is no metric: ")) << text;

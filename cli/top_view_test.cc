@@ -112,6 +112,13 @@ TEST(TopView, AnotherRunAtThePortIsNotComparedWithTheOneBefore) {
   EXPECT_EQ(top_text(both, {}), top_text(look_at(kBefore), {}));
 }
 
+TEST(TopView, CountsThatWentBackAreNoRates) {
+  TopLook both = look_at("batchloom_running_seconds 12\nbatchloom_tokens_total 5\n");
+  both.before = Scrape::parse("batchloom_running_seconds 10\nbatchloom_tokens_total 9\n").value();
+  both.seconds = 2;
+  EXPECT_THAT(top_text(both, {}), HasSubstr("\nthroughput  0.0 tokens/s, "));
+}
+
 TEST(TopView, ARunThatHasNotBegunSaysSo) {
   EXPECT_EQ(top_text(look_at("batchloom_build_info{version=\"0.1.0\"} 1\n"), {}),
             "127.0.0.1:9464  batchloom 0.1.0\nits sources are being indexed: it has not begun\n");
