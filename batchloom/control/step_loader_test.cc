@@ -5,8 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <map>
+#include <system_error>
 
 #include "batchloom/base/random.h"
 #include "batchloom/base/sim_runtime.h"
@@ -16,6 +18,8 @@ namespace {
 
 using std::chrono::seconds;
 using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 /// Step and source of an order.
 using Brought = std::pair<std::uint64_t, std::uint32_t>;
@@ -77,6 +81,29 @@ void in_worlds(const std::function<void(SimProcess&, Random&)>& body) {
 void pass(Runtime& runtime, Duration time) {
   ASSERT_TRUE(runtime.sleep_until({.deadline = runtime.now() + time}).is_ok());
 }
+
+/// A process of a machine that has room for so many more threads.
+class FullMachine final : public Runtime {
+ public:
+  FullMachine(Runtime& process, std::uint32_t has_room) : room(has_room), process_(process) {}
+
+  std::unique_ptr<Task> spawn(std::string name,
+                              std::function<void(std::stop_token)> body) override {
+    if (room == 0) throw std::system_error(EAGAIN, std::generic_category(), "no room for " + name);
+    --room;
+    return process_.spawn(std::move(name), std::move(body));
+  }
+  Time now() override { return process_.now(); }
+  Status sleep_until(const CallOptions& call) override { return process_.sleep_until(call); }
+  std::unique_ptr<Event> make_event() override { return process_.make_event(); }
+  std::uint64_t random() override { return process_.random(); }
+  Status check(const CallOptions& call) override { return process_.check(call); }
+
+  std::uint32_t room;
+
+ private:
+  Runtime& process_;
+};
 
 StepLoaderOptions sample_by_sample(std::uint32_t workers) {
   return {.workers = workers, .order_bytes = 1};
@@ -196,6 +223,55 @@ TEST(StepLoader, AnyResizingBringsEachSampleOnceAndStepsInOrder) {
     while (!loader.empty()) take();
     EXPECT_EQ(fetcher.samples.size(), samples);
     for (const auto& [sample, times] : fetcher.samples) EXPECT_EQ(times, 1);
+  });
+}
+
+/// How many orders were brought at once, of a step that has enough for all threads.
+int most_at_once_in(StepLoader& loader, CountingFetcher& fetcher, std::uint64_t step) {
+  fetcher.most_at_once = 0;
+  loader.submit(step_of(step, {20}));
+  EXPECT_TRUE(loader.next({}).is_ok());
+  return fetcher.most_at_once;
+}
+
+TEST(StepLoader, GoesOnWithTheThreadsThatCanBeMadeAndLaterTriesAgain) {
+  in_worlds([](SimProcess& process, Random&) {
+    CountingFetcher fetcher([&](const FetchOrder&) { pass(process, seconds(1)); });
+    FullMachine machine(process, 2);
+    StepLoader loader(machine, fetcher, sample_by_sample(5));
+    EXPECT_EQ(most_at_once_in(loader, fetcher, 0), 2);
+    loader.resize(5, {});
+    EXPECT_EQ(most_at_once_in(loader, fetcher, 1), 2) << "there is still no room";
+    machine.room = 1;
+    loader.resize(5, {});
+    EXPECT_EQ(most_at_once_in(loader, fetcher, 2), 3);
+    machine.room = 9;
+    loader.resize(5, {});
+    EXPECT_EQ(most_at_once_in(loader, fetcher, 3), 5);
+    EXPECT_EQ(machine.room, 7U) << "as many as were missing";
+  });
+}
+
+TEST(StepLoader, WithFewerThreadsThanWantedOneGoesOnlyWhereFewerStillAreWanted) {
+  in_worlds([](SimProcess& process, Random&) {
+    CountingFetcher fetcher([&](const FetchOrder&) { pass(process, seconds(1)); });
+    FullMachine machine(process, 3);
+    StepLoader loader(machine, fetcher, sample_by_sample(8));
+    loader.resize(4, {});
+    EXPECT_EQ(most_at_once_in(loader, fetcher, 0), 3);
+    loader.resize(2, {});
+    most_at_once_in(loader, fetcher, 1);  // Who is to go may bring one more.
+    EXPECT_EQ(most_at_once_in(loader, fetcher, 2), 2);
+  });
+}
+
+TEST(StepLoader, WithoutAnyThreadTheReasonComesOut) {
+  in_worlds([](SimProcess& process, Random&) {
+    CountingFetcher fetcher([](const FetchOrder&) {});
+    FullMachine machine(process, 0);
+    EXPECT_THAT([&] { StepLoader loader(machine, fetcher, sample_by_sample(5)); },
+                ThrowsMessage<std::system_error>(HasSubstr("no room for loader-0")));
+    EXPECT_EQ(process.live_threads(), 1U) << "this one";
   });
 }
 
