@@ -172,9 +172,9 @@ class ScalerTest : public testing::Test {
   }
   static LoaderScalerOptions options() { return {.limits = {.cores = 16}}; }
 
-  /// Of 10 samples with 10 ms each.
+  /// Of `samples_` samples with 10 ms each.
   std::optional<ScaleChange> step(double took_s, double waited_s = 0) {
-    const std::vector<model::SampleMeta> members(10);
+    const std::vector<model::SampleMeta> members(samples_);
     return scaler_.after({.step = model::Step(number_++),
                           .members = members,
                           .took = duration_of(took_s),
@@ -201,6 +201,7 @@ class ScalerTest : public testing::Test {
   std::vector<SampleCost> costs_ = {taking(0.01)};
   LoaderScaler scaler_;
   std::optional<ScaleChange> change_;
+  std::size_t samples_ = 10;
   std::uint64_t number_ = 0;
 };
 
@@ -261,6 +262,13 @@ TEST_F(ScalerTest, APaceThatHasChangedIsReached) {
   EXPECT_LT(scaler_.load(), 0.02);
 }
 
+TEST_F(ScalerTest, StepsWithMoreSamplesThanTheMixSaysCountAsTheyAre) {
+  settle(0.05);
+  samples_ = 30;  // 300 ms of work in steps of 50 ms: 6 busy, 7.5 with headroom.
+  ASSERT_TRUE(steps_until_change(0.05, 200));
+  EXPECT_EQ(scaler_.threads(), 8U);
+}
+
 TEST_F(ScalerTest, AfterAChangeItWaitsForAWhile) {
   ASSERT_TRUE(steps_until_change(0.02, 100));
   EXPECT_EQ(scaler_.threads(), 8U);
@@ -271,7 +279,7 @@ TEST_F(ScalerTest, AfterAChangeItWaitsForAWhile) {
 
 TEST_F(ScalerTest, TheSameThreadsAreDividedOnceSourcesAreMeasured) {
   costs_ = {SampleCost()};
-  EXPECT_EQ(steps_until_change(0.04, 50), std::nullopt) << "nothing is known of the source";
+  EXPECT_EQ(steps_until_change(0.04, 300), std::nullopt) << "nothing is known of the source";
   costs_ = {taking(0.01)};
   // 2.5 busy, 3.1 with headroom: 4, which there are.
   ASSERT_TRUE(steps_until_change(0.04, 50));

@@ -65,6 +65,22 @@ TEST(Partition, SmallSourcesShareALane) {
   EXPECT_THAT(shared.lanes.threads, ElementsAre(4U, 1U));
 }
 
+TEST(Partition, ALaneThatIsSharedHasThreadsForAllWhoShareIt) {
+  // At 1 s: 10 * 0.125 busy threads, so 2.
+  const Partition shared = divide(Demand(10, on_cores(1, 0.1)), {.cores = 8}, 1);
+  EXPECT_THAT(shared.lanes.threads, ElementsAre(2U));
+}
+
+TEST(Partition, WhoTakesMostOfWhatBoundsIsNamed) {
+  const Demand sources = {waiting(10, 0.5, 0.001), waiting(10, 0.02, 0.02)};
+  const Partition by_threads = divide(sources, {.cores = 2});
+  EXPECT_EQ(by_threads.bound, PartitionBound::kThreads);
+  EXPECT_EQ(by_threads.bound_by, model::SourceId(0));
+  const Partition by_cores = divide(sources, {.cores = 2, .threads_per_core = 1'000});
+  EXPECT_EQ(by_cores.bound, PartitionBound::kCores);
+  EXPECT_EQ(by_cores.bound_by, model::SourceId(1));
+}
+
 TEST(Partition, WithMoreSourcesThanThreadsTheSmallestShare) {
   const Partition crowded = divide(
       {on_cores(2, 0.1), on_cores(5, 0.1), on_cores(3, 0.1), on_cores(4, 0.1)}, {.cores = 2});

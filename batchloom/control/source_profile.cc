@@ -28,7 +28,7 @@ SampleCost median_of(std::vector<SampleCost> costs) {
   SampleCost median;
   for (const SampleCost& cost : costs) median.samples += cost.samples;
   median.thread_s = of(&SampleCost::thread_s);
-  median.cpu_s = std::min(of(&SampleCost::cpu_s), median.thread_s);
+  median.cpu_s = of(&SampleCost::cpu_s);
   median.tokens = of(&SampleCost::tokens);
   median.bytes = of(&SampleCost::bytes);
   return median;

@@ -25,7 +25,7 @@ struct OrderCost {
   std::uint64_t tokens = 0;
   std::uint64_t bytes = 0;  ///< Of its block.
   double thread_s = 0;      ///< On a core, and waiting for storage.
-  double cpu_s = 0;         ///< Of these, on a core.
+  double cpu_s = 0;         ///< Of these, on a core: no more.
 };
 
 /// Of one sample, in the mean of an order.

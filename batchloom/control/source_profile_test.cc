@@ -58,6 +58,23 @@ TEST(SourceProfile, MeasuresAllOrdersAtFirstAndSomeLater) {
   EXPECT_TRUE(profile.wants(kCode));
 }
 
+/// Orders of so many samples that are all measured; after them some are not.
+int first_orders(std::uint64_t samples) {
+  SourceProfile profile(1);
+  int orders = 0;
+  while (profile.wants(kDocs) && profile.wants(kDocs)) {
+    profile.add(kDocs, {.samples = samples, .thread_s = 1});
+    ++orders;
+  }
+  return orders;
+}
+
+TEST(SourceProfile, TheFirstOrdersAreFourAtLeastAndHave64Samples) {
+  EXPECT_EQ(first_orders(100), 4);
+  EXPECT_EQ(first_orders(16), 4);
+  EXPECT_EQ(first_orders(4), 16);
+}
+
 /// Takes 30 ms for an order of which a step says nothing else, with a block of one sample.
 class SlowFetcher final : public SampleFetcher {
  public:
@@ -120,6 +137,12 @@ TEST(ProfiledFetcher, TellsWorkFromWaitingAndLeavesOutTheWaitForACore) {
   EXPECT_NEAR(cost.cpu_s, 0.005, 1e-9);
   EXPECT_DOUBLE_EQ(cost.tokens, 4);
   EXPECT_GT(cost.bytes, 16);
+}
+
+TEST(ProfiledFetcher, NoMoreOfItIsWorkThanItTook) {
+  const SampleCost cost = profiled(0, times_by(milliseconds(50), milliseconds(10)));
+  EXPECT_NEAR(cost.thread_s, 0.020, 1e-9);
+  EXPECT_DOUBLE_EQ(cost.cpu_s, cost.thread_s) << "clocks are not alike";
 }
 
 TEST(ProfiledFetcher, WithoutThreadTimesAllOfItCountsAsWork) {
