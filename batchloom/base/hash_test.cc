@@ -2,6 +2,7 @@
 #include "batchloom/base/hash.h"
 
 #include <gtest/gtest.h>
+#include <isa-l/crc.h>
 #include <rapidcheck/gtest.h>
 #include <sys/mman.h>
 
@@ -52,9 +53,19 @@ std::uint64_t upper_bits() {
   return std::accumulate(halves.begin(), halves.end(), std::uint64_t{0}, std::bit_or<>());
 }
 
+/// Whether what ISA-L takes for this CPU leaves anything there by itself. Precondition: AVX.
+bool library_leaves_bits(Bytes bytes) {
+  asm volatile("vzeroupper" : : : "memory");
+  crc32_iscsi(reinterpret_cast<unsigned char*>(bytes.data()), static_cast<int>(bytes.size()), 0);
+  return upper_bits() != 0;
+}
+
 TEST(Crc32c, LeavesNothingInWideRegisters) {
   if (!__builtin_cpu_supports("avx")) GTEST_SKIP() << "this CPU has none";
   const Bytes bytes(4096, std::byte{0xa5});
+  if (!library_leaves_bits(bytes)) {
+    GTEST_SKIP() << "ISA-L's CRC for this CPU leaves nothing there (that for AVX-512 does)";
+  }
   const std::uint32_t crc = crc32c(bytes);
   const std::uint64_t left = upper_bits();
   EXPECT_EQ(left, 0U);
