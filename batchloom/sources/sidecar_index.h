@@ -60,7 +60,7 @@ class SidecarIndex final : public RecordOffsets {
   /// RecordOffsets. A place that cannot be told, because record() has an error, lies beyond the end
   /// of every shard: ask record() before.
   std::uint64_t count() const override { return totals_.records; }
-  RecordPlace place(std::uint64_t record) const override;
+  RecordPlace place(std::uint64_t number) const override;
 
  private:
   class Mapping;
