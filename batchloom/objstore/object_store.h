@@ -133,7 +133,7 @@ class ObjectStore {
   /// size again and again, since memory fresh from the kernel costs a fault a page.
   virtual Result<std::optional<ObjectData>> get_into(Bytes storage, std::string_view key,
                                                      ByteRange range, const CallOptions& call) {
-    static_cast<void>(storage);
+    storage = Bytes();  // By value for backends that take it; here it only goes.
     return get(key, range, call);
   }
 
