@@ -92,6 +92,16 @@ def test_explain_shows_settings_where_nothing_can_be_foreseen(folder: Path) -> N
     assert succeed_json("explain", "p.toml", "--steps=2")["forecast"]["steps"] == 2
 
 
+def test_explain_and_run_agree_on_the_end_where_the_last_step_is_asked_for(folder: Path) -> None:
+    succeed("index", "p.toml")
+    steps = succeed_json("explain", "p.toml")["forecast"]["steps"]
+    for asked in (steps - 1, steps):
+        foreseen = succeed_json("explain", "p.toml", f"--steps={asked}")["forecast"]
+        made = run_pipeline(f"--steps={asked}", f"--store=./to-{asked}")
+        assert foreseen["steps"] == made["steps"] == asked
+        assert foreseen["sources_stop"] == (made["end"] == "sources stop") == (asked == steps)
+
+
 def test_explain_tells_of_a_split_alone(folder: Path) -> None:
     pipeline = folder / "p.toml"
     text = pipeline.read_text(encoding="utf-8").replace(

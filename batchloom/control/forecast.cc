@@ -100,7 +100,7 @@ Result<Forecast> forecast(const ForecastInputs& inputs, std::uint64_t steps, Run
     BL_RETURN_IF_ERROR(sum.add(**planned, costs));
     state = std::move((*planned)->next);
   }
-  return sum.end(state.mixture, false);
+  return sum.end(state.mixture, state.mixture.ended);
 }
 
 }  // namespace batchloom::control

@@ -55,7 +55,7 @@ struct Forecast {
   std::uint64_t steps = 0;
   std::uint64_t samples = 0;
   std::uint64_t tokens = 0;
-  bool sources_stop = false;            ///< Steps end there, before as many as were asked for.
+  bool sources_stop = false;            ///< Steps end there: there are no more.
   std::vector<SourceForecast> sources;  ///< By SourceId.
   std::vector<LengthBand> lengths;      ///< Ascending, from the first that has samples to the last.
   std::uint32_t longest_tokens = 0;
