@@ -70,14 +70,15 @@ std::uint64_t shuffle_window(const control::SourceConfig& source,
   return source.order == planning::Order::kRandom ? records.records() : 1;
 }
 
-/// Of indexed sources.
+/// Of indexed sources. Errors: those with which a run refuses them, too.
 Result<control::Forecast> foresee(const Explain& args, const control::PipelineConfig& config,
-                                  control::SourceSet& sources, Runtime& runtime,
+                                  control::PreparedSources& sources, Runtime& runtime,
                                   const CallOptions& call) {
+  BL_RETURN_IF_ERROR(sources.check_bad_records(call));
   const std::uint64_t steps =
       args.steps.value_or(std::min(config.run.steps.value_or(kStepsMost), kStepsMost));
   const planning::GraphSpec graph = control::graph_of(config);
-  return control::forecast({graph, sources, config.topology.axes}, steps, runtime, call);
+  return control::forecast({graph, sources.set(), config.topology.axes}, steps, runtime, call);
 }
 
 /// What samples cost, from the files themselves, and the threads that follow.
@@ -116,7 +117,7 @@ Result<Explained> explain(const Explain& args, const control::PipelineConfig& co
   if (opened.is_ok()) {
     explained.opened = *std::move(opened);
     if (explained.opened.sources == nullptr) return explained;
-    auto forecast = foresee(args, config, explained.opened.sources->set(), runtime, call);
+    auto forecast = foresee(args, config, *explained.opened.sources, runtime, call);
     failed = no_workers = forecast.status();
     if (forecast.is_ok()) {
       explained.forecast = *std::move(forecast);

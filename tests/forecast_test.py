@@ -92,6 +92,20 @@ def test_explain_shows_settings_where_nothing_can_be_foreseen(folder: Path) -> N
     assert succeed_json("explain", "p.toml", "--steps=2")["forecast"]["steps"] == 2
 
 
+def test_explain_foresees_no_steps_where_run_refuses_the_records(folder: Path) -> None:
+    pipeline = folder / "p.toml"
+    text = pipeline.read_text(encoding="utf-8")
+    pipeline.write_text(f"{text}\n[limits]\nbad_records = 0\n", encoding="utf-8")
+    with (folder / "docs-0.jsonl").open("a", encoding="utf-8") as file:
+        file.write('{"other": 1}\n')
+    succeed("index", "p.toml")
+    refused = run("run", "p.toml").stderr.splitlines()[-1]
+    assert "limits.bad_records allows 0" in refused
+    told = succeed_json("explain", "p.toml")
+    assert refused == f"batchloom: {told['forecast']}"
+    assert told["sources"][0]["bad_records"] == 1
+
+
 def test_explain_and_run_agree_on_the_end_where_the_last_step_is_asked_for(folder: Path) -> None:
     succeed("index", "p.toml")
     steps = succeed_json("explain", "p.toml")["forecast"]["steps"]
