@@ -78,7 +78,8 @@ Result<control::Forecast> foresee(const Explain& args, const control::PipelineCo
   const std::uint64_t steps =
       args.steps.value_or(std::min(config.run.steps.value_or(kStepsMost), kStepsMost));
   const planning::GraphSpec graph = control::graph_of(config);
-  return control::forecast({graph, sources.set(), config.topology.axes}, steps, runtime, call);
+  return control::forecast({graph, sources.set(), config.topology.axes, control::widths_of(config)},
+                           steps, runtime, call);
 }
 
 /// What samples cost, from the files themselves, and the threads that follow.
@@ -120,6 +121,7 @@ Result<Explained> explain(const Explain& args, const control::PipelineConfig& co
     auto forecast = foresee(args, config, *explained.opened.sources, runtime, call);
     failed = no_workers = forecast.status();
     if (forecast.is_ok()) {
+      explained.workers.largest_step_bytes = forecast->largest_step_bytes;
       explained.forecast = *std::move(forecast);
       auto workers = foresee_workers(config, explained, runtime, call);
       no_workers = workers.status();

@@ -112,6 +112,7 @@ Fields forecast_fields(const PipelineConfig& config, const Forecast& forecast) {
       .add("tokens", forecast.tokens)
       .add("sources_stop", forecast.sources_stop)
       .add("longest_tokens", std::uint64_t{forecast.longest_tokens})
+      .add("largest_step_bytes", forecast.largest_step_bytes)
       .add("sources", std::span<const Fields>(sources))
       .add("lengths", std::span<const Fields>(lengths))
       .add("imbalance_before", ratio_fields(forecast.imbalance_before))
@@ -124,6 +125,9 @@ std::string forecast_text(const PipelineConfig& config, const Forecast& forecast
   std::string text = fmt::format(
       "#\n# a new stream's first {} steps{}: {} samples, {} tokens\n#\n", forecast.steps,
       forecast.sources_stop ? ", after which sources stop" : "", forecast.samples, forecast.tokens);
+  if (forecast.steps == 0 && forecast.sources_stop) {
+    text += "# the sources stop before the first step: a run refuses that\n";
+  }
   if (forecast.steps == 0) return text;
   return text + sources_text(config, forecast) + "#\n" + lengths_text(forecast) + "#\n" +
          balance_text(forecast);

@@ -148,8 +148,10 @@ Status run(const StateDiff& args, Runtime& runtime) {
   BL_ASSIGN_OR_RETURN(const Fields fields, describe(*stream, head->head, span));
   print_result(fields, args.stream.json);
   if (!span.has_steps() && !span.other_samples()) return Status::ok();
-  return Status::invalid(fmt::format("{} and {} differ: {} steps lie between them", args.a.text,
-                                     args.b.text, span.to.next_step - span.from.next_step));
+  const std::uint64_t steps = span.to.next_step - span.from.next_step;
+  return Status::invalid(
+      fmt::format("{} and {} differ: {} lie{} between them", args.a.text, args.b.text,
+                  steps == 1 ? "1 step" : fmt::format("{} steps", steps), steps == 1 ? "s" : ""));
 }
 
 }  // namespace batchloom::cli

@@ -46,6 +46,11 @@ std::string percent(double share) {
   return fmt::format("{:.1f}%", share * 100);
 }
 
+/// Of what one thread spends with something: scrapes are no more exact than their clocks.
+std::string percent_of_time(double per_second) {
+  return percent(std::min(per_second, 1.0));
+}
+
 std::string mib(double bytes) {
   return fmt::format("{:.1f} MiB", bytes / kMiB);
 }
@@ -94,13 +99,13 @@ class View {
       const auto per_second = [&](std::string_view what) {
         return rate(fmt::format("batchloom_source_{}", what), "source", name);
       };
-      table.add({without_controls(name), percent(value("wanted_ratio")),
-                 percent(value("drawn_ratio")), short_number(per_second("tokens_total")),
-                 short_number(per_second("samples_total")),
-                 fmt::format("{:.1f}", per_second("read_bytes_total") / kMiB),
-                 fmt::format("{:.2f}", per_second("load_seconds_total")),
-                 percent(per_second("wait_seconds_total")), fmt::format("{:.0f}", value("passes")),
-                 fmt::format("{:.0f}", value("bad_records"))});
+      table.add(
+          {without_controls(name), percent(value("wanted_ratio")), percent(value("drawn_ratio")),
+           short_number(per_second("tokens_total")), short_number(per_second("samples_total")),
+           fmt::format("{:.1f}", per_second("read_bytes_total") / kMiB),
+           fmt::format("{:.2f}", per_second("load_seconds_total")),
+           percent_of_time(per_second("wait_seconds_total")),
+           fmt::format("{:.0f}", value("passes")), fmt::format("{:.0f}", value("bad_records"))});
     }
     return table.to_text();
   }
@@ -154,7 +159,7 @@ class View {
     std::string text;
     for (const std::string& reason : now_.labels("batchloom_wait_seconds_total", "reason")) {
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", without_controls(reason),
-                          percent(rate("batchloom_wait_seconds_total", "reason", reason)));
+                          percent_of_time(rate("batchloom_wait_seconds_total", "reason", reason)));
     }
     return text;
   }

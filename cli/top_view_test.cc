@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/top_view.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -117,6 +118,19 @@ TEST(TopView, CountsThatWentBackAreNoRates) {
   both.before = Scrape::parse("batchloom_running_seconds 10\nbatchloom_tokens_total 9\n").value();
   both.seconds = 2;
   EXPECT_THAT(top_text(both, {}), HasSubstr("\nthroughput  0.0 tokens/s, "));
+}
+
+TEST(TopView, NothingIsWaitedForLongerThanTimePasses) {
+  const auto waited = [](double until_s) {
+    return fmt::format(
+        "batchloom_running_seconds {}\nbatchloom_wait_seconds_total{{reason="
+        "\"consumer\"}} {}\n",
+        until_s, until_s + 0.01 * (until_s - 10));
+  };
+  TopLook both = look_at(waited(12));
+  both.before = Scrape::parse(waited(10)).value();
+  both.seconds = 2;
+  EXPECT_THAT(top_text(both, {}), HasSubstr("\nwaited      consumer 100.0%\n"));
 }
 
 TEST(TopView, ARunThatHasNotBegunSaysSo) {

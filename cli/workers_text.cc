@@ -99,12 +99,24 @@ std::string outlook_text(const PipelineConfig& config, const WorkersExplained& w
   return text + "#\n" + table_text(config, *workers.outlook);
 }
 
+double mib(std::uint64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+/// A step that is larger than what loaders may hold comes in alone, and so it does in constructors.
 std::string memory_text(const PipelineConfig& config, const WorkersExplained& workers) {
-  const std::string half = bytes_text(control::loader_limits(config, workers.cores).memory_bytes);
+  const std::uint64_t bytes = control::loader_limits(config, workers.cores).memory_bytes;
+  const std::string half = bytes_text(bytes);
+  if (workers.largest_step_bytes > bytes) {
+    return fmt::format(
+        "# memory: loaders and constructors should hold up to {} each, but steps take up to "
+        "{:.1f} MiB: larger ones come one by one, each alone\n",
+        half, mib(workers.largest_step_bytes));
+  }
   std::string in_hand;
   if (workers.outlook) {
     in_hand = fmt::format(", of which threads have {:.1f} MiB in hand",
-                          static_cast<double>(workers.outlook->partition.orders_bytes) / (1 << 20));
+                          mib(workers.outlook->partition.orders_bytes));
   }
   return fmt::format("# memory: loaders hold up to {}{}; constructors up to {}\n", half, in_hand,
                      half);

@@ -16,6 +16,8 @@ struct WorkersExplained {
   std::uint32_t cores = 1;
   std::optional<control::LoaderOutlook> outlook = {};
   std::string no_outlook = {};  ///< Why there is none.
+  /// Of the steps that are foreseen, while it is loaded; 0: not known.
+  std::uint64_t largest_step_bytes = 0;
 };
 
 /// For programs.

@@ -67,6 +67,41 @@ def test_explain_says_it_to_people(folder: Path) -> None:
     assert succeed_json("explain", again)["forecast"]["samples"] == made["samples"]
 
 
+def test_explain_tells_of_steps_that_are_larger_than_the_memory(folder: Path) -> None:
+    pipeline = folder / "p.toml"
+    record = "x" * 600_000  # 2 bytes an id: 1.1 MiB, of 0.5 that loaders may hold.
+    (folder / "docs-0.jsonl").write_text(f'{{"text": "{record}"}}\n', encoding="utf-8")
+    text = pipeline.read_text(encoding="utf-8")
+    pipeline.write_text(
+        re.sub(r"(?m)^(tokens|max_sample_tokens|capacity) = .*", r"\1 = 700_000", text)
+        + '\n[limits]\nmemory = "1 MiB"\n',
+        encoding="utf-8",
+    )
+    succeed("index", "p.toml")
+    told = succeed_json("explain", "p.toml")["forecast"]
+    assert told["longest_tokens"] > 600_000
+    assert told["largest_step_bytes"] > 2 * told["longest_tokens"]
+    assert re.search(
+        r"\n# memory: loaders and constructors should hold up to 512 KiB each, "
+        r"but steps take up to 1\.\d MiB: ",
+        succeed("explain", "p.toml"),
+    )
+    assert run_pipeline()["samples"] == told["samples"]
+
+
+def test_explain_says_where_there_is_no_first_step(folder: Path) -> None:
+    for file in folder.glob("docs-*.jsonl"):
+        file.write_text('{"text": ""}\n', encoding="utf-8")
+    (folder / "chats.jsonl").write_text('{"q": "", "a": ""}\n', encoding="utf-8")
+    pipeline = folder / "p.toml"
+    text = pipeline.read_text(encoding="utf-8").replace('exhausted = "drop"', 'exhausted = "stop"')
+    pipeline.write_text(text.replace("end = [299]", ""), encoding="utf-8")
+    succeed("index", "p.toml")
+    hint = "sources stop before the first step"
+    assert f"\n# the {hint}: a run refuses that\n" in succeed("explain", "p.toml")
+    assert hint in fail("run", "p.toml")
+
+
 def test_explain_tells_in_which_order_records_come(folder: Path) -> None:
     pipeline = folder / "p.toml"
     text = pipeline.read_text(encoding="utf-8")

@@ -24,14 +24,20 @@ void add_ratio(double ratio, RatioOverSteps& to) {
 /// Adds up what steps hold.
 class ForecastSum {
  public:
-  explicit ForecastSum(std::span<const planning::SourceRecords> sources) : records_(sources) {
+  ForecastSum(std::span<const planning::SourceRecords> sources, const BlockWidths& widths)
+      : records_(sources), widths_(widths) {
     sum_.sources.resize(sources.size());
   }
 
   /// Errors: those of report_of().
   Status add(const planning::PlannedStep& step, const planning::CostModel& costs) {
     ++sum_.steps;
-    for (const model::SampleMeta& member : step.members) add_sample(step.step, member);
+    std::uint64_t bytes = 0;
+    for (const model::SampleMeta& member : step.members) {
+      add_sample(step.step, member);
+      bytes += loaded_bytes(member, widths_);
+    }
+    sum_.largest_step_bytes = std::max(sum_.largest_step_bytes, bytes);
     BL_ASSIGN_OR_RETURN(const planning::PlanReport report,
                         planning::report_of(step.layout.plan, costs));
     add_ratio(report.before.imbalance(), sum_.imbalance_before);
@@ -78,6 +84,7 @@ class ForecastSum {
   }
 
   const std::span<const planning::SourceRecords> records_;
+  const BlockWidths widths_;
   Forecast sum_;
   std::array<LengthBand, 33> bands_ = {};  // By the power of two: up to 2^32.
 };
@@ -86,10 +93,10 @@ class ForecastSum {
 
 Result<Forecast> forecast(const ForecastInputs& inputs, std::uint64_t steps, Runtime& runtime,
                           const CallOptions& call) {
-  const auto& [graph, metadata, topology] = inputs;
+  const auto& [graph, metadata, topology, widths] = inputs;
   const planning::CostModel& costs = *graph.find(planning::Modality::kText)->cost;
   BL_ASSIGN_OR_RETURN(planning::PlannerState state, planning::first_state(graph, metadata));
-  ForecastSum sum(metadata.sources());
+  ForecastSum sum(metadata.sources(), widths);
   for (std::uint64_t number = 0; number < steps; ++number) {
     BL_RETURN_IF_ERROR(runtime.check(call));
     auto planned = planning::plan_step(graph, state, metadata, topology);

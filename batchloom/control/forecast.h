@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "batchloom/base/runtime.h"
+#include "batchloom/control/step_loader.h"
 #include "batchloom/planning/graph_spec.h"
 #include "batchloom/planning/metadata.h"
 #include "batchloom/planning/planner.h"
@@ -21,6 +22,7 @@ struct ForecastInputs {
   const planning::GraphSpec& graph;
   planning::Metadata& metadata;
   const model::Topology& topology;
+  BlockWidths widths = {};
 };
 
 /// What steps have of one source.
@@ -59,7 +61,8 @@ struct Forecast {
   std::vector<SourceForecast> sources;  ///< By SourceId.
   std::vector<LengthBand> lengths;      ///< Ascending, from the first that has samples to the last.
   std::uint32_t longest_tokens = 0;
-  RatioOverSteps imbalance_before;  ///< As planning::PlanReport has them.
+  std::uint64_t largest_step_bytes = 0;  ///< While it is loaded.
+  RatioOverSteps imbalance_before;       ///< As planning::PlanReport has them.
   RatioOverSteps imbalance_after;
   RatioOverSteps gap;  ///< Makespan over lower bound, where the strategy knows one.
 };

@@ -43,8 +43,11 @@ TEST_F(ForecastTest, CountsWhatStepsHold) {
   EXPECT_EQ(all.steps, steps.size());
   std::vector<SourceForecast> sources(corpus_.sources().size());
   std::uint64_t tokens = 0;
+  std::uint64_t most_bytes = 0;
   for (const planning::PlannedStep& step : steps) {
+    std::uint64_t bytes = 0;
     for (const model::SampleMeta& member : step.members) {
+      bytes += loaded_bytes(member, {});
       SourceForecast& source = sources[member.id.source.value];
       ++source.samples;
       source.tokens += member.tokens;
@@ -52,8 +55,10 @@ TEST_F(ForecastTest, CountsWhatStepsHold) {
       source.last_step = step.step;
       tokens += member.tokens;
     }
+    most_bytes = std::max(most_bytes, bytes);
   }
   EXPECT_EQ(all.tokens, tokens);
+  EXPECT_EQ(all.largest_step_bytes, most_bytes);
   EXPECT_THAT(all.sources, Each(Field(&SourceForecast::passes, Le(1))));
   EXPECT_THAT(all.sources, Contains(Field(&SourceForecast::passes, 1))) << "which stops";
   for (std::size_t i = 0; i < sources.size(); ++i) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "batchloom/construction/token_span.h"
 #include "batchloom/control/step_demand.h"
-#include "batchloom/control/step_loader.h"
 
 namespace batchloom::control {
 namespace {
@@ -70,6 +70,12 @@ class OrderMaker {
 PartitionLimits loader_limits(const PipelineConfig& config, std::uint32_t cores) {
   return {.cores = cores,
           .memory_bytes = std::max<std::uint64_t>(config.limits.memory_bytes / 2, 1)};
+}
+
+BlockWidths widths_of(const PipelineConfig& config) {
+  const auto width = construction::token_width_for(config.tokens.vocab);
+  return {.token_bytes = static_cast<std::uint32_t>(store::token_bytes(width)),
+          .patch_bytes = has_pictures(config) ? config.image.rules.patch_bytes() : 0};
 }
 
 Result<std::vector<SampleCost>> measure_sources(Runtime& runtime, planning::Metadata& metadata,

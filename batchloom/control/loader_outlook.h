@@ -13,6 +13,7 @@
 #include "batchloom/control/partition.h"
 #include "batchloom/control/pipeline_config.h"
 #include "batchloom/control/source_profile.h"
+#include "batchloom/control/step_loader.h"
 #include "batchloom/planning/graph_spec.h"
 #include "batchloom/planning/metadata.h"
 
@@ -20,6 +21,8 @@ namespace batchloom::control {
 
 /// Of a pipeline's loaders: half of limits.memory; the other half is for constructors.
 PartitionLimits loader_limits(const PipelineConfig& config, std::uint32_t cores);
+/// Of a pipeline's blocks.
+BlockWidths widths_of(const PipelineConfig& config);
 
 struct MeasureOptions {
   std::uint32_t max_sample_tokens = 1;         ///< Where records are cut.

@@ -95,8 +95,12 @@ std::optional<ScaleChange> LoaderScaler::decide(std::span<const SourceDemand> wa
   if (down && made->threads < threads_) {
     return change(*made, fmt::format("load {:.2f} for {} steps", load_, cold_));
   }
-  if (made->threads != threads_ || made->lanes == lanes_) return std::nullopt;
-  return change(*made, is_divided_ ? "the mix has changed" : "sources are measured");
+  // With a load that asks for no other threads, those that there are have the same lanes.
+  const bool stays = made->threads == threads_ || (hot_ == 0 && cold_ == 0);
+  if (!stays || made->lanes == lanes_) return std::nullopt;
+  Partition divided = *made;
+  divided.threads = threads_;
+  return change(divided, is_divided_ ? "the mix has changed" : "sources are measured");
 }
 
 std::optional<ScaleChange> LoaderScaler::change(const Partition& to, std::string why) {

@@ -7,7 +7,8 @@
 //     of the next steps. So threads are there before a source grows.
 //  3. The load is the busy threads that follow, over those that there are. Above up_load for
 //     up_after steps, or where loading was waited for, threads grow to what partition() says; below
-//     down_load for down_after steps they shrink to it. After a change it waits for a while.
+//     down_load for down_after steps they shrink to it. After a change it waits for a while. Lanes
+//     follow also where the threads stay.
 //  4. Who waits for loaders goes at their pace, so that says nothing of the pace that is wanted:
 //     then as many threads are taken as cores can use.
 //  5. What sources cost at first is not known: the threads there are go on until each source that

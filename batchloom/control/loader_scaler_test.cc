@@ -277,6 +277,25 @@ TEST_F(ScalerTest, AfterAChangeItWaitsForAWhile) {
   EXPECT_EQ(scaler_.threads(), 16U);
 }
 
+TEST(LoaderScaler, ALoadThatAsksForNoOtherThreadsHasLanesAllTheSame) {
+  const auto mix = cheap_and_dear(Schedule(Weight(1)), Schedule(Weight(1)));
+  LoaderScaler scaler(mix, 8, {.limits = {.cores = 8}});
+  // In steps of 1 s, of 50 samples each: 2.5 threads of 8 are on cores, and 1.25 wait for storage.
+  std::vector<SampleCost> costs = {taking(0.05), taking(0.026)};
+  costs[1].cpu_s = 0.001;
+  std::vector<ScaleChange> changes;
+  for (std::uint64_t step = 0; step < 300; ++step) {
+    const auto members = members_of(mix, model::Step(step));
+    const StepSeen seen{.step = model::Step(step), .members = members, .took = duration_of(1)};
+    if (auto change = scaler.after(seen, costs, {})) changes.push_back(*std::move(change));
+  }
+  EXPECT_NEAR(scaler.load(), 0.475, 0.001);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].partition.threads, 8U);
+  EXPECT_EQ(changes[0].partition.lanes.threads, (std::vector<std::uint32_t>{4, 2}));
+  EXPECT_EQ(changes[0].partition.lanes.binds, (std::vector<bool>{false, true}));
+}
+
 TEST_F(ScalerTest, TheSameThreadsAreDividedOnceSourcesAreMeasured) {
   costs_ = {SampleCost()};
   EXPECT_EQ(steps_until_change(0.04, 300), std::nullopt) << "nothing is known of the source";

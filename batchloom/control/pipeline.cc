@@ -46,7 +46,7 @@ PipelineRunOptions run_options(const PipelineConfig& config, const PreparedSourc
   run.retain_max_bytes = config.store.retain_max_bytes;
   run.loaders.workers = config.limits.workers.value_or(options.workers);
   run.loaders.slow.sample_max = options.sample_max;
-  if (has_pictures(config)) run.loaders.patch_bytes = config.image.rules.patch_bytes();
+  run.loaders.widths = widths_of(config);
   const PartitionLimits limits = loader_limits(config, options.workers);
   run.loaders.bytes_max = limits.memory_bytes;
   if (!config.limits.workers) {

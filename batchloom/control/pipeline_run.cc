@@ -42,8 +42,6 @@ StepLoaderOptions loader_options(const PipelineRoles& roles, const PipelineRunOp
   for (const planning::SourceRecords& source : roles.metadata.sources()) {
     loaders.slow.source_names.push_back(source.name);
   }
-  loaders.token_bytes = static_cast<std::uint32_t>(
-      store::token_bytes(construction::token_width_for(options.objects.vocab)));
   return loaders;
 }
 

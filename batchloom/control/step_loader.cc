@@ -17,14 +17,6 @@ namespace {
 /// What a sample takes beside its tokens: its rows in a block and in the plan.
 constexpr std::uint64_t kSampleRowBytes = 256;
 
-std::uint64_t sample_bytes(const model::SampleMeta& sample, const StepLoaderOptions& options) {
-  std::uint64_t bytes = kSampleRowBytes + std::uint64_t{sample.tokens} * options.token_bytes;
-  for (const std::uint32_t patches : sample.image_patches) {
-    bytes += std::uint64_t{patches} * options.patch_bytes;
-  }
-  return bytes;
-}
-
 /// Orders that a thread looks at before it takes the oldest one: it does so under a lock.
 constexpr std::size_t kOrdersLookedAt = 256;
 
@@ -58,6 +50,14 @@ bool has_waiting(const State& state) {
 }
 
 }  // namespace
+
+std::uint64_t loaded_bytes(const model::SampleMeta& sample, const BlockWidths& widths) {
+  std::uint64_t bytes = kSampleRowBytes + std::uint64_t{sample.tokens} * widths.token_bytes;
+  for (const std::uint32_t patches : sample.image_patches) {
+    bytes += std::uint64_t{patches} * widths.patch_bytes;
+  }
+  return bytes;
+}
 
 StepLoader::StepLoader(Runtime& runtime, SampleFetcher& fetcher, const StepLoaderOptions& options)
     : runtime_(runtime),
@@ -119,7 +119,7 @@ void StepLoader::join_ended() {
 std::uint64_t StepLoader::bytes_of(const planning::PlannedStep& step) const {
   std::uint64_t bytes = 0;
   for (const model::SampleMeta& sample : step.members) {
-    bytes += sample_bytes(sample, options_);
+    bytes += loaded_bytes(sample, options_.widths);
   }
   return bytes;
 }
@@ -139,7 +139,7 @@ std::vector<FetchOrder> StepLoader::orders_of(const planning::PlannedStep& step)
   std::vector<FetchOrder> orders;
   std::uint64_t bytes = 0;
   for (const model::SampleMeta* member : members) {
-    const std::uint64_t more = sample_bytes(*member, options_);
+    const std::uint64_t more = loaded_bytes(*member, options_.widths);
     if (orders.empty() || orders.back().source != member->id.source ||
         bytes + more > options_.order_bytes) {
       orders.push_back({.step = step.step, .source = member->id.source, .samples = {}});

@@ -61,12 +61,20 @@ class SampleFetcher {
                                 const CallOptions& call) = 0;
 };
 
+/// What takes how much in a block.
+struct BlockWidths {
+  std::uint32_t token_bytes = 4;
+  std::uint32_t patch_bytes = 0;
+};
+
+/// What a sample takes while it is loaded and waits to be taken.
+std::uint64_t loaded_bytes(const model::SampleMeta& sample, const BlockWidths& widths);
+
 struct StepLoaderOptions {
   std::uint32_t workers = 2;  ///< At least 1.
   /// Of all steps that are on their way or wait to be taken.
   std::uint64_t bytes_max = std::uint64_t{2} << 30;
-  std::uint32_t token_bytes = 4;  ///< Of an id in a block.
-  std::uint32_t patch_bytes = 0;  ///< Of a patch of a picture in a block.
+  BlockWidths widths = {};
   /// Of an order. Smaller ones spread a step over more threads, and cost more of their turns.
   std::uint64_t order_bytes = std::uint64_t{1} << 20;
   /// Of an order that storage refuses for now (`unavailable`), with pauses that grow from 10 ms.
