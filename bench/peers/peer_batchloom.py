@@ -2,7 +2,6 @@
 """Batchloom: the corpus as it lies, a producer that attach() starts, and a rank that takes the
 steps of its stream in a local folder."""
 
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,8 +89,6 @@ class BatchloomPeer:
         """Nothing: it reads the corpus as it lies."""
 
     def open(self, job: Job, state: bytes | None) -> Loading:
-        if state is None:
-            shutil.rmtree(f"{job.files}/stream", ignore_errors=True)
         settings = reader_settings(job, state)
         data = bl.attach(pipeline(job), group="job", options=run_options(job), **settings)
         return Loading(job, data)
